@@ -1,0 +1,35 @@
+"""Time as a dependency, so that tests can jump hours in no time."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+Moment = int
+"""Milliseconds since the epoch, by the clock of the store."""
+
+Millis = int
+"""A length of time in milliseconds."""
+
+
+class Clock(Protocol):
+    """Where the time comes from. Both answers are in milliseconds; `elapsed` never goes back."""
+
+    def now(self) -> Moment: ...
+
+    def elapsed(self) -> float: ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> Moment:
+        return time.time_ns() // 1_000_000
+
+    def elapsed(self) -> float:
+        return time.monotonic() * 1000.0
+
+
+def millis(seconds: float) -> Millis:
+    """Seconds as whole milliseconds, rounded up: a delay may be longer than asked for, never shorter."""
+    return -int(-seconds * 1000 // 1)

@@ -1,0 +1,68 @@
+"""The seam between a worker and the network: one method, values in, values out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from multidict import CIMultiDictProxy
+
+from shoal.outcome import Blame
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer with its whole body, decoded from its transfer and content encodings (not from its charset)."""
+
+    url: str
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+    received: int = 0
+    """Bytes that came over the wire for the body, before decompression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """One request to be sent now. `timeout`: seconds for the whole exchange."""
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    timeout: float = 30.0
+    max_bytes: int = 32 * 1024 * 1024
+    exit: str = "direct"
+    jar: str = ""
+    """Cookies are kept apart by this name (the scraper's)."""
+
+
+class FetchError(Exception):
+    """No usable answer. `text` is a short phrase; `blame` says what to charge; `permanent`: trying again is useless."""
+
+    def __init__(self, text: str, blame: Blame, *, permanent: bool = False) -> None:
+        self.text = text
+        self.blame = blame
+        self.permanent = permanent
+        super().__init__(text)
+
+
+class TooLate(Exception):
+    """The request was not sent: its lease says that it may no longer start."""
+
+
+class Gate(Protocol):
+    """Called at the very moment before the request goes out on its connection. May raise TooLate to stop it."""
+
+    def __call__(self) -> None: ...
+
+
+class Fetcher(Protocol):
+    """Makes requests through one kind of client. Never follows redirects, never retries."""
+
+    async def fetch(self, fetch: Fetch, gate: Gate) -> Response:
+        """Send and read it all. Raises FetchError or TooLate; anything else is a bug."""
+        ...
+
+    async def close(self) -> None: ...

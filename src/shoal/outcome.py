@@ -1,0 +1,88 @@
+"""How a lease can end. One closed set, matched exhaustively wherever it is used."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from shoal.clock import Millis, Moment
+from shoal.task import Extra, NewTask
+
+
+class Blame(StrEnum):
+    """What a failure is charged to."""
+
+    URL = "url"
+    HOST = "host"
+    EXIT = "exit"
+    HANDLER = "handler"
+    POLICY = "policy"
+    WORKER = "worker"
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a task did not end well: what is to blame, in a few words, and where (scraper, handler, line) if known."""
+
+    blame: Blame
+    text: str
+    detail: str | None = None
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """The handler has run. Items (encoded JSON objects) and new tasks are stored with the settlement or not at all."""
+
+    items: tuple[bytes, ...] = ()
+    tasks: tuple[NewTask, ...] = ()
+
+
+class Retried(msgspec.Struct, frozen=True, tag="retry"):
+    """The task failed and is to be tried again after `wait`. Raises `attempts` by one; the slot is free."""
+
+    wait: Millis
+    reason: Reason
+
+
+class Snoozed(msgspec.Struct, frozen=True, tag="snooze"):
+    """The task goes back unharmed, to the place it had; its SLOT waits for `wait` (0 = only its usual delay).
+
+    `penalty` is the number of rate limits in a row that the slot has now seen. With `wait` and `penalty` 0 this is how
+    a lease is given back. `url` and `extra` replace those of the task: the next step of a redirect.
+    """
+
+    wait: Millis = 0
+    penalty: int = 0
+    reason: Reason | None = None
+    url: str | None = None
+    extra: Extra | None = None
+
+
+class Dead(msgspec.Struct, frozen=True, tag="dead"):
+    """The task will not be tried again and becomes a dead letter. Raises `attempts` by one."""
+
+    reason: Reason
+
+
+class Dropped(msgspec.Struct, frozen=True, tag="drop"):
+    """The task is not wanted (robots.txt, `raise Drop`). Not a failure."""
+
+    reason: Reason
+
+
+Outcome = Done | Retried | Snoozed | Dead | Dropped
+
+
+class Settlement(msgspec.Struct, frozen=True):
+    """The end of one lease. Effective once, and only with the token of a lease that still lives.
+
+    `started_at`: when its (last) request started, by the store's clock; None = no request was made, the slot's clock
+    does not move. `crawl_delay`: what the site's robots.txt asks for; raises the delay of its slots from now on.
+    """
+
+    task: int
+    token: int
+    outcome: Outcome
+    started_at: Moment | None = None
+    requests: int = 0
+    received: int = 0
+    crawl_delay: Millis | None = None

@@ -1,0 +1,169 @@
+"""The words of the frontier as values: what waits, what is handed out, what a run allows."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from shoal.clock import Millis, Moment
+
+DIRECT = "direct"
+"""The exit that needs no proxy."""
+
+DEFAULT_POOL = "default"
+"""The pool of exits used when a scraper names none."""
+
+
+class Kind(StrEnum):
+    """What a task fetches."""
+
+    PAGE = "page"
+    FILE = "file"
+
+
+class State(StrEnum):
+    """Where a task is. The last five are final: every accepted task reaches exactly one of them."""
+
+    WAITING = "waiting"
+    LEASED = "leased"
+    DONE = "done"
+    DEAD = "dead"
+    EXPIRED = "expired"
+    DROPPED = "dropped"
+    CANCELLED = "cancelled"
+
+
+FINAL = frozenset({State.DONE, State.DEAD, State.EXPIRED, State.DROPPED, State.CANCELLED})
+
+MOVES: frozenset[tuple[State, State, str]] = frozenset(
+    {
+        (State.WAITING, State.LEASED, "claim"),
+        (State.WAITING, State.EXPIRED, "ttl"),
+        (State.WAITING, State.CANCELLED, "cancel"),
+        (State.WAITING, State.DONE, "claim in an auto-ack lane"),
+        (State.LEASED, State.DONE, "settle done"),
+        (State.LEASED, State.WAITING, "settle retry, settle snooze, lease lost"),
+        (State.LEASED, State.DEAD, "settle dead, third crash"),
+        (State.LEASED, State.DROPPED, "settle drop"),
+        (State.LEASED, State.CANCELLED, "settle after cancel"),
+        (State.DEAD, State.WAITING, "requeue"),
+    }
+)
+"""The state table: from, to, and what moves it. docs/explanation/state-machine.md draws exactly this."""
+
+
+class RunState(StrEnum):
+    """`open`: still being seeded. `finished`: seeded and nothing is left to do."""
+
+    OPEN = "open"
+    RUNNING = "running"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+
+
+class LanePolicy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one lane treats its tasks. `ttl`: None = tasks do not expire. `auto_ack`: claiming settles (at most once)."""
+
+    ttl: Millis | None = None
+    auto_ack: bool = False
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run asks of the frontier. Stored with the run; all times in milliseconds.
+
+    A site that several runs visit at once keeps the strictest of their rules until its queue is empty.
+    """
+
+    delay: Millis = 1000
+    """Least time between two request starts of one slot."""
+    site_delay: Millis = 0
+    """Least time between two request starts of one site over all its exits; 0 = none."""
+    concurrency: int = 1
+    """Most live leases of one slot."""
+    pool: str = DEFAULT_POOL
+    """Pool of exits that this run's tasks may leave by."""
+    lease: Millis = 300_000
+    """How long a lease lives without renewal."""
+    hard_timeout: Millis = 60_000
+    """By when a request that was started has surely ended."""
+    crashes: int = 3
+    """A task whose worker died this many times becomes a dead letter."""
+    results_ttl: Millis | None = None
+    """How long items are kept after the run ended; None = until deleted."""
+    lanes: dict[str, LanePolicy] = {}
+
+
+class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The parts of a task that most tasks do not have. The frontier carries them and never looks inside."""
+
+    data: Any = None
+    group: str | None = None
+    method: str = "GET"
+    headers: dict[str, str] | None = None
+    body: bytes | None = None
+    kind: Kind = Kind.PAGE
+    redirects: int = 0
+    first_url: str | None = None
+    """The URL that was asked for, when redirects have led elsewhere."""
+
+
+NO_EXTRA = Extra()
+
+
+class NewTask(msgspec.Struct, frozen=True):
+    """A task on its way into the frontier.
+
+    `key` is what it is deduplicated by within its run (32 bytes); None = always accepted.
+    `wait` and `ttl` count from the moment of acceptance by the store's clock.
+    """
+
+    url: str
+    site: str
+    key: bytes | None
+    lane: str = "bulk"
+    handler: str | None = None
+    priority: int = 0
+    depth: int = 0
+    wait: Millis = 0
+    ttl: Millis | None = None
+    extra: Extra = NO_EXTRA
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A task as a worker gets it. `attempts` counts failures of its own, `crashes` deaths of its workers."""
+
+    id: int
+    run_id: str
+    scraper: str
+    url: str
+    site: str
+    lane: str
+    handler: str | None
+    priority: int
+    depth: int
+    attempts: int
+    crashes: int
+    extra: Extra
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A task handed to a worker, with the right to make ONE request start in its slot.
+
+    The request must start before `start_by` (store's clock), or the lease be given back.
+    `exclusive`: no other lease of this slot or site can be granted before this one is settled, so that the holder may
+    make further requests inside it, each at least `delay` after the one before.
+    `penalty`: how many rate limits in a row the slot has seen.
+    """
+
+    task: Task
+    token: int
+    exit: str
+    claimed_at: Moment
+    start_by: Moment
+    expires_at: Moment
+    delay: Millis
+    exclusive: bool
+    penalty: int = 0
