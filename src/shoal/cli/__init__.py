@@ -1,0 +1,1 @@
+"""The command line: `shoal …`. One file per group of commands; `main` assembles them."""
