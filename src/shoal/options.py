@@ -1,0 +1,107 @@
+"""The options of a scraper, each held against what it may be."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from shoal.clock import millis
+from shoal.errors import BadScraper
+from shoal.task import LanePolicy
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+CACHE_SECONDS = 60.0
+"""How long `cache=True` keeps an answer."""
+
+
+class LaneOptions(TypedDict, total=False):
+    """How one lane treats tasks: `ttl` in seconds (default: no expiry); `ack` `"auto"` = at most once."""
+
+    ttl: float
+    ack: Literal["manual", "auto"]
+
+
+class OptionCheck:
+    """Each option, held against what it may be. The sentence names the scraper, the option and the value."""
+
+    def __init__(self, scraper: str) -> None:
+        self._scraper = scraper
+
+    def _wrong(self, option: str, value: object, wanted: str) -> BadScraper:
+        return BadScraper(f"Scraper {self._scraper!r}: {option} must be {wanted}, not {value!r}.")
+
+    def seconds(self, option: str, value: float, *, positive: bool = False) -> float:
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not fits or value < 0 or (positive and value == 0):
+            raise self._wrong(
+                option, value, "a number of seconds above 0" if positive else "a number of seconds, 0 or more"
+            )
+        return float(value)
+
+    def count(self, option: str, value: int, *, least: int) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self._wrong(option, value, f"a whole number, {least} or more")
+        return value
+
+    def flag(self, option: str, value: bool) -> bool:
+        if not isinstance(value, bool):
+            raise self._wrong(option, value, "True or False")
+        return value
+
+    def word(self, option: str, value: str) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise self._wrong(option, value, "a name")
+        return value
+
+    def one_of(self, option: str, value: str, known: tuple[str, ...]) -> str:
+        if value not in known:
+            raise self._wrong(option, value, "one of " + ", ".join(known))
+        return value
+
+    def urls(self, option: str, value: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+        if isinstance(value, kinds):
+            return (value,)
+        if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
+            raise self._wrong(option, value, "a list of URLs")
+        entries = tuple(value)
+        for entry in entries:
+            if not isinstance(entry, kinds):
+                raise self._wrong(option, entry, "a list of URLs")
+        return entries
+
+    def model(self, value: Any) -> type[BaseModel] | None:
+        if value is not None and not (isinstance(value, type) and hasattr(value, "model_validate_json")):
+            raise self._wrong("input", value, "a pydantic model class")
+        return value  # checked by its method, so that pydantic need not be imported
+
+    def cache(self, value: float | bool | None) -> float | None:
+        if value is None or value is False:
+            return None
+        return CACHE_SECONDS if value is True else self.seconds("cache", value, positive=True)
+
+    def lanes(self, value: Mapping[str, LaneOptions] | None) -> dict[str, LanePolicy]:
+        if value is not None and not isinstance(value, Mapping):
+            raise self._wrong("lanes", value, 'a mapping such as {"priority": {"ttl": 60, "ack": "auto"}}')
+        policies: dict[str, LanePolicy] = {}
+        for lane, options in (value or {}).items():
+            self.word("the name of a lane", lane)
+            if not isinstance(options, Mapping) or options.keys() - {"ttl", "ack"}:
+                raise self._wrong(f"lanes[{lane!r}]", options, 'options among "ttl" and "ack"')
+            ttl = options.get("ttl")
+            ack = self.one_of(f'lanes[{lane!r}]["ack"]', options.get("ack", "manual"), ("manual", "auto"))
+            checked = None if ttl is None else millis(self.seconds(f'lanes[{lane!r}]["ttl"]', ttl, positive=True))
+            policies[lane] = LanePolicy(ttl=checked, auto_ack=ack == "auto")
+        return policies
+
+    def headers(self, value: Mapping[str, str] | None) -> dict[str, str]:
+        pairs = {} if value is None else value
+        if not isinstance(pairs, Mapping):
+            raise self._wrong("headers", value, "a mapping of names to values")
+        for name, content in pairs.items():
+            if not isinstance(name, str) or not isinstance(content, str) or re.search(r"[\r\n\x00]", name + content):
+                raise self._wrong(f"headers[{name!r}]", content, "one line of text")
+        return dict(pairs)

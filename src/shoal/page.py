@@ -1,0 +1,320 @@
+"""What a handler is given: one answer, parsed when it is first looked into."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+import msgspec
+from multidict import CIMultiDict
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+from shoal.errors import BadScraper, BadURL
+from shoal.request import Request
+from shoal.task import Kind
+from shoal.url import UNFOLLOWED, NormalURL, Resolver, scheme_of
+
+if TYPE_CHECKING:
+    from parsel import Selector, SelectorList
+
+    Target = str | LexborNode | Selector | Iterable["str | LexborNode | Selector"]
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LOOKS_LIKE_URL = re.compile(r"/|\?|\.{1,2}/|[A-Za-z][A-Za-z0-9+.-]*://").match
+_DECLARED = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?\s*([a-z0-9_-]+)").search
+_FOLLOWED = ("href", "src")
+_DOWNLOADED = ("src", "href", "data-src")
+
+
+class Page:
+    """One answer, as a handler sees it. Nothing is decoded or parsed before it is asked for.
+
+    `url` is where the answer came from (after redirects), `depth` the number of links from the start (0 = start).
+    `data` and `group` are those of the `request` that led here. `headers` ignores case.
+    `refused` collects (href, reason) of links that `follow`, `links` and `download` met and that cannot be fetched.
+    `unchanged`: True when the page is known to be the same as at the visit before.
+    """
+
+    __slots__ = (
+        "_resolver", "_selector", "_text", "_tree",
+        "body", "data", "depth", "group", "headers", "refused", "request", "status", "unchanged", "url",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        url: str,
+        body: bytes = b"",
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        request: Request | None = None,
+        depth: int = 0,
+    ) -> None:
+        self.url = url
+        self.body = body
+        self.status = status
+        self.headers: Mapping[str, str] = CIMultiDict() if headers is None else headers
+        self.request = Request(url) if request is None else request
+        self.data: Any = self.request.data
+        self.group = self.request.group
+        self.depth = depth
+        self.unchanged = False
+        self.refused: list[tuple[str, str]] = []
+        self._text: str | None = None
+        self._tree: LexborHTMLParser | None = None
+        self._selector: Selector | None = None
+        self._resolver: Resolver | None = None
+
+    @classmethod
+    def from_html(
+        cls, html: str | bytes, url: str = "https://example.test/", *, data: Any = None, group: str | None = None
+    ) -> Page:
+        """A page made by hand, to try a handler in a unit test: `list(detail(Page.from_html("<h1>…")))`."""
+        body = html.encode() if isinstance(html, str) else html
+        kind = "text/html; charset=utf-8" if isinstance(html, str) else "text/html"
+        return cls(url, body, headers=CIMultiDict({"Content-Type": kind}), request=Request(url, data=data, group=group))
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url} ({len(self.body)} bytes)>"
+
+    # Reading
+
+    @overload
+    def text(self) -> str: ...
+
+    @overload
+    def text(self, selector: str) -> str | None: ...
+
+    def text(self, selector: str | None = None) -> str | None:
+        """The whole body as text; with a selector, the stripped text of its first match, None if there is none."""
+        if selector is not None:
+            node = self.css_first(selector)
+            return None if node is None else node.text().strip()
+        return self._whole_text()
+
+    def attr(self, selector: str, name: str) -> str | None:
+        """An attribute of the first match; None if nothing matches or it has no such attribute, "" if it is empty."""
+        node = self.css_first(selector)
+        return None if node is None else _attribute(node, name)
+
+    def css(self, selector: str) -> list[LexborNode]:
+        """All elements that match, in document order, as selectolax nodes."""
+        try:
+            return self._parsed().css(selector)
+        except (SelectolaxError, TypeError, UnicodeEncodeError) as error:
+            raise _bad_selector(selector) from error
+
+    def css_first(self, selector: str) -> LexborNode | None:
+        """The first element that matches, or None."""
+        try:
+            return self._parsed().css_first(selector)
+        except (SelectolaxError, TypeError, UnicodeEncodeError) as error:
+            raise _bad_selector(selector) from error
+
+    def xpath(self, query: str) -> SelectorList[Selector]:
+        """What an XPath finds, as parsel selectors. The page is parsed a second time for it, once."""
+        if self._selector is None:
+            from parsel import Selector  # noqa: PLC0415 - most scrapers never use XPath, and lxml is slow to import
+
+            kind = self.headers.get("Content-Type", "")
+            self._selector = Selector(
+                self._whole_text(), type="xml" if "xml" in kind and "html" not in kind else "html"
+            )
+        try:
+            return self._selector.xpath(query)
+        except ValueError as error:
+            raise BadScraper(f"{query!r} is not valid XPath: {error}.") from error
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError with the start of the body if it is something else."""
+        try:
+            return msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            text = self._whole_text()
+        try:
+            return json.loads(text)  # knows NaN and lone surrogates, which the fast decoder refuses
+        except ValueError as error:
+            start = text.strip()[:80] or "(nothing)"
+            raise ValueError(f"{self.url} is not JSON ({error}); it begins with {start!r}.") from None
+
+    # Going on from here
+
+    def follow(
+        self,
+        what: Target,
+        to: str | None = None,
+        *,
+        data: Any = None,
+        group: str | None = None,
+        priority: int = 0,
+        lane: str | None = None,
+        ttl: float | None = None,
+        dedup: bool = True,
+    ) -> list[Request]:
+        """Requests for what `what` points at, each address once, to be read by the handler `to` (None = the default).
+
+        `what`: a CSS selector, a node, or an iterable of nodes and URLs. A string counts as a URL if it begins with
+        `scheme://`, `/`, `?`, `./` or `../`; inside an iterable every string is a URL. URLs may be relative.
+        Links that lead nowhere by intent (`#top`, `javascript:`, `mailto:`, …) are passed over; broken ones are noted
+        in `refused`. The other arguments are those of Request; `group` None = that of this page.
+        """
+        return [
+            Request(NormalURL(url), to, data, group, priority, lane, ttl, "GET", None, None, dedup)
+            for url in self._addresses(what, _FOLLOWED)
+        ]
+
+    def download(self, what: Target, *, name: str | None = None, group: str | None = None) -> list[Request]:
+        """Requests that store files: what `what` (as in `follow`) points at by `src`, `href` or `data-src`.
+
+        `name`: what to call the file; None = after its URL. It travels as `data["name"]` of the request.
+        """
+        data = None if name is None else {"name": name}
+        return [
+            Request(NormalURL(url), data=data, group=group, lane="files", kind=Kind.FILE)
+            for url in self._addresses(what, _DOWNLOADED)
+        ]
+
+    def links(self, selector: str = "a[href]") -> list[str]:
+        """The absolute, normalised URLs that the matching elements point at, each once, in document order."""
+        return list(self._addresses(selector, _FOLLOWED))
+
+    def _addresses(self, what: Target, attributes: tuple[str, ...]) -> dict[str, None]:
+        if self._resolver is None:
+            self._resolver = Resolver(self._address_of_links())
+        join = self._resolver.join
+        found: dict[str, None] = {}
+        for raw in self._references(what, attributes):
+            href = raw.strip()
+            if not href or href[0] == "#":
+                continue
+            try:
+                found[join(href)] = None
+            except BadURL as error:
+                if scheme_of(href) not in UNFOLLOWED:
+                    self.refused.append((href, error.reason))
+        return found
+
+    def _references(self, what: Target, attributes: tuple[str, ...]) -> Iterator[str]:
+        """What is written in the links, before it is resolved."""
+        things: Iterable[Any]
+        if isinstance(what, str):
+            if _LOOKS_LIKE_URL(what):
+                yield what
+                return
+            things = self.css(what)
+        elif isinstance(what, LexborNode) or (hasattr(what, "attrib") and not isinstance(what, list)):
+            things = (what,)
+        elif isinstance(what, Iterable):
+            things = what
+        else:
+            raise _not_a_target(what)
+        first = attributes[0]
+        for thing in things:
+            if type(thing) is LexborNode:
+                href = thing.attributes.get(first)
+                if href is None or href[:5] == "data:":
+                    href = self._second_choice(thing, attributes)
+                if href is not None:
+                    yield href
+            elif isinstance(thing, str):
+                yield thing
+            elif hasattr(thing, "attrib"):
+                yield from _said_by_selector(thing, attributes)
+            else:
+                raise _not_a_target(thing)
+
+    def _second_choice(self, node: LexborNode, attributes: tuple[str, ...]) -> str | None:
+        """The first of the attributes that says something; placeholders (`data:`) only if nothing else does."""
+        said = [value for name in attributes if (value := _attribute(node, name)) is not None]
+        if not said:
+            self.refused.append((f"<{node.tag}>", f"it has no {' or '.join(attributes)}"))
+        return next((value for value in said if value and value[:5] != "data:"), said[0] if said else None)
+
+    def _address_of_links(self) -> str:
+        """What relative links are relative to: <base href>, if the page is HTML and has a usable one."""
+        if "html" not in self.headers.get("Content-Type", "html"):
+            return self.url
+        declared = self._parsed().css_first("base[href]")
+        if declared is None:
+            return self.url
+        try:
+            return NormalURL(Resolver(self.url).join(_attribute(declared, "href") or ""))
+        except BadURL:
+            return self.url
+
+    # Decoding and parsing
+
+    def _whole_text(self) -> str:
+        if self._text is None:
+            if self._is_utf8():
+                self._text = self.body.removeprefix(_UTF8_MARK).decode("utf-8", "replace")
+            else:
+                from shoal.fetch.charset import decode  # noqa: PLC0415 - seldom needed
+
+                self._text = decode(self.body, self.headers)
+        return self._text
+
+    def _parsed(self) -> LexborHTMLParser:
+        if self._tree is None:
+            html = self.body.removeprefix(_UTF8_MARK) if self._is_utf8() else self._whole_text()
+            self._tree = LexborHTMLParser(html)
+        return self._tree
+
+    def _is_utf8(self) -> bool:
+        """Whether the body can be read as UTF-8 without asking further: it says so, or says nothing and is."""
+        body = self.body
+        if body[:2] in _UTF16_MARKS:
+            return False
+        if body[:3] == _UTF8_MARK:
+            return True
+        kind = self.headers.get("Content-Type", "").lower()
+        if "charset" in kind:
+            return "utf-8" in kind or "utf8" in kind
+        head = body[:1024].lower()
+        if b"charset" not in head and b"encoding" not in head:
+            return body.isascii() or _decodes(body)
+        declared = _DECLARED(head)
+        return declared is not None and declared[1] in (b"utf-8", b"utf8")
+
+
+def _decodes(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _attribute(node: LexborNode, name: str) -> str | None:
+    attributes = node.attributes
+    value = attributes.get(name)
+    return "" if value is None and name in attributes else value
+
+
+def _said_by_selector(selector: Selector, attributes: tuple[str, ...]) -> Iterator[str]:
+    """What a parsel selector points at: itself if it is text (`//a/@href`), else the first of the attributes."""
+    if isinstance(selector.root, str):
+        yield selector.root
+    else:
+        yield from [selector.attrib[name] for name in attributes if name in selector.attrib][:1]
+
+
+def _bad_selector(selector: object) -> BadScraper:
+    hint = ""
+    if isinstance(selector, str):
+        if "::text" in selector:
+            hint = f" For the text, ask page.text({selector.replace('::text', '')!r})."
+        elif "::attr" in selector:
+            hint = " For an attribute, ask page.attr(selector, name)."
+        elif selector.startswith(("/", "(")):
+            hint = " For XPath, ask page.xpath(…)."
+    return BadScraper(f"{selector!r} is not a valid CSS selector.{hint}")
+
+
+def _not_a_target(thing: object) -> BadScraper:
+    return BadScraper(
+        f"follow and download take a CSS selector, a URL, a node or an iterable of these, not {type(thing).__name__}."
+    )

@@ -1,0 +1,259 @@
+"""What a user writes: a name, how to start, how to read pages, how polite to be, how to run."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from shoal.allow import Allowance, Entry
+from shoal.clock import millis
+from shoal.errors import BadScraper
+from shoal.handler import Handler, defined_at, name_of
+from shoal.options import LaneOptions, OptionCheck
+from shoal.request import Request
+from shoal.task import DEFAULT_POOL, Policy
+from shoal.yields import flatten
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LANES = ("priority", "bulk", "browser", "files")
+"""The lanes that always exist. A scraper may name more in `lanes`."""
+
+SLACK_SECONDS = 10.0
+"""How much longer than `timeout` a request may take to be surely gone: name lookup, a slow close, a busy machine."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+class Scraper:
+    """One scraper. It holds its own handlers; nothing is registered anywhere else.
+
+    `name`: lower-case letters, digits, `_` and `-`; names the scraper in runs, reports and URLs of the gateway.
+    `start`: URLs or Requests to begin with. `sitemaps`: URLs of sitemaps to begin with.
+    `input`: a pydantic model; runs of this scraper need an input of that shape, handed to `@x.start`.
+    `delay`: least seconds between two request starts at one site through one exit (1.0).
+    `site_delay`: the same over all exits together; 0 = no such limit (0).
+    `concurrency`: most requests at once at one site through one exit (1).
+    `retries`: how often a task is tried before it is given up (3). `timeout`: seconds for one request in all (30).
+    `mode`: "single" works here and now, "distributed" leaves the work to workers ("single").
+    `browser`: pages are opened in a browser (False). `obey_robots`: robots.txt is obeyed (True).
+    `exits`: the pool of exits to leave by ("default").
+    `cache`: seconds for which an answer is used again; True = 60; None = never (None).
+    `lane`: where pages wait (None = "browser" with `browser`, else "bulk"). `lanes`: options per lane.
+    `max_depth`: most links from the start that a page may be away (None = any). `allow`: where pages may be: host names
+    (subdomains included), host/path prefixes, compiled patterns (None = anywhere). Neither applies to downloads.
+    `results_ttl`: seconds for which items are kept after the run (None = until deleted).
+    `max_bytes`: largest body that is read, after decompression (32 MiB). `headers`: sent with every request.
+
+    Raises BadScraper with one sentence for a value that cannot be used.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        start: str | Request | Iterable[str | Request] = (),
+        sitemaps: str | Iterable[str] = (),
+        input: type[BaseModel] | None = None,  # noqa: A002 - the word of the API; the builtin is not used here
+        delay: float = 1.0,
+        site_delay: float = 0.0,
+        concurrency: int = 1,
+        retries: int = 3,
+        timeout: float = 30.0,
+        mode: Literal["single", "distributed"] = "single",
+        browser: bool = False,
+        obey_robots: bool = True,
+        exits: str = DEFAULT_POOL,
+        cache: float | bool | None = None,
+        lane: str | None = None,
+        lanes: Mapping[str, LaneOptions] | None = None,
+        max_depth: int | None = None,
+        allow: Iterable[Entry] | None = None,
+        results_ttl: float | None = None,
+        max_bytes: int = 32 * 1024 * 1024,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise BadScraper(
+                f"A scraper cannot be named {name!r}: use small letters, digits, _ and -, and begin with a letter."
+            )
+        check = OptionCheck(name)
+        self.name = name
+        self.start_urls: tuple[str | Request, ...] = check.urls("start", start, (str, Request))
+        self.sitemaps: tuple[str, ...] = check.urls("sitemaps", sitemaps, (str,))
+        self.input = check.model(input)
+        self.delay = check.seconds("delay", delay)
+        self.site_delay = check.seconds("site_delay", site_delay)
+        self.concurrency = check.count("concurrency", concurrency, least=1)
+        self.retries = check.count("retries", retries, least=0)
+        self.timeout = check.seconds("timeout", timeout, positive=True)
+        self.mode = check.one_of("mode", mode, ("single", "distributed"))
+        self.browser = check.flag("browser", browser)
+        self.obey_robots = check.flag("obey_robots", obey_robots)
+        self.exits = check.word("exits", exits)
+        self.cache = check.cache(cache)
+        self.lanes = check.lanes(lanes)
+        self.lane = None if lane is None else check.one_of("lane", lane, (*LANES, *self.lanes))
+        self.max_depth = None if max_depth is None else check.count("max_depth", max_depth, least=0)
+        self.allow = None if allow is None else Allowance([allow] if isinstance(allow, str | re.Pattern) else allow)
+        self.results_ttl = None if results_ttl is None else check.seconds("results_ttl", results_ttl, positive=True)
+        self.max_bytes = check.count("max_bytes", max_bytes, least=1)
+        self.headers = check.headers(headers)
+        self.handlers: dict[str | None, Handler] = {}
+        self._start: Callable[..., Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Scraper {self.name!r} with {len(self.handlers)} handlers>"
+
+    # How pages are read
+
+    @overload
+    def page(self, label: F, /) -> F: ...
+
+    @overload
+    def page(self, label: str | None = None, /) -> Callable[[F], F]: ...
+
+    def page(self, label: F | str | None = None, /) -> F | Callable[[F], F]:
+        """Make a function the handler for a label: `@x.page("detail")`, or the default one: `@x.page`.
+
+        The function takes one Page and is given back unchanged. A label has one handler; a second is refused.
+        """
+        if label is None or isinstance(label, str):
+            return lambda function: self._add(label, function)
+        return self._add(None, label)
+
+    def start(self, function: F) -> F:
+        """Make a function say how to begin: it yields Requests or URLs. Given back unchanged; a scraper has one.
+
+        It takes no argument, or the validated input if the scraper has `input=`.
+        """
+        if not callable(function):
+            raise BadScraper(f"Scraper {self.name!r}: @start is put on a function, not on {function!r}.")
+        if self._start is not None:
+            raise BadScraper(f"Scraper {self.name!r} has two @start functions: {defined_at(self._start)} is the first.")
+        needed = _arguments(function)
+        if needed > (1 if self.input is not None else 0):
+            wants = (
+                "at most one argument, its input" if self.input is not None else "no argument, as there is no input="
+            )
+            raise BadScraper(
+                f"Scraper {self.name!r}: @start {name_of(function)} ({defined_at(function)}) takes {wants}."
+            )
+        self._start = function
+        return function
+
+    def handler(self, label: str | None) -> Handler:
+        """The handler for a label (None = the default). Raises BadScraper, naming the nearest label there is."""
+        found = self.handlers.get(label)
+        if found is not None:
+            return found
+        if label is None:
+            raise BadScraper(f"Scraper {self.name!r} has no default handler; put @{self.name}.page on a function.")
+        known = sorted(known for known in self.handlers if known is not None)
+        near = difflib.get_close_matches(label, known, 1)
+        hint = f"did you mean {near[0]!r}" if near else f"it has {', '.join(map(repr, known)) or 'no labelled ones'}"
+        raise BadScraper(f"Scraper {self.name!r} has no handler {label!r}; {hint}.")
+
+    def _add(self, label: str | None, function: F) -> F:
+        shown = "the default handler" if label is None else f"the handler {label!r}"
+        if not callable(function):
+            raise BadScraper(f"Scraper {self.name!r}: @page is put on a function, not on {function!r}.")
+        if label == "":
+            raise BadScraper(f"Scraper {self.name!r}: a label is a word; for the default handler leave it away.")
+        if label in self.handlers:
+            first = defined_at(self.handlers[label].function)
+            raise BadScraper(f"Scraper {self.name!r} has {shown} twice: at {first} and at {defined_at(function)}.")
+        if _arguments(function) != 1:
+            raise BadScraper(
+                f"Scraper {self.name!r}: {shown}, {name_of(function)} ({defined_at(function)}), "
+                "must take one argument, the page."
+            )
+        self.handlers[label] = Handler(self.name, label, function)
+        return function
+
+    # How it begins
+
+    def parse_input(self, raw: bytes | str | Mapping[str, Any] | None) -> BaseModel | None:
+        """An input of a run, validated by the model (None if the scraper has none and none is given).
+
+        Raises BadScraper with one sentence that names the field and the problem.
+        """
+        if self.input is None:
+            if raw is None:
+                return None
+            raise BadScraper(f"Scraper {self.name!r} takes no input.")
+        if raw is None:
+            fields = ", ".join(self.input.model_fields)
+            raise BadScraper(f"Scraper {self.name!r} needs an input with {fields}.")
+        from pydantic import ValidationError  # noqa: PLC0415 - a scraper without input does not pay for pydantic
+
+        try:
+            if isinstance(raw, bytes | str):
+                return self.input.model_validate_json(raw)
+            return self.input.model_validate(raw)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            field = ".".join(str(step) for step in problem["loc"])
+            more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+            spot = f"the field {field!r}" if field else "it"
+            raise BadScraper(f"The input of {self.name!r} is wrong: {spot}: {problem['msg']}{more}.") from None
+
+    async def requests_at_start(self, input: BaseModel | None = None) -> AsyncIterator[Request]:  # noqa: A002 - see above
+        """What a run begins with, one by one: the start URLs, then what the @start function yields.
+
+        `input`: as `parse_input` gave it. Raises BadScraper for what is neither Request nor URL.
+        """
+        for first in self.start_urls:
+            yield Request(first) if isinstance(first, str) else first
+        if self._start is None:
+            return
+        given = self._start(input) if _arguments(self._start) == 1 else self._start()
+        async for leaf in flatten(given):
+            if isinstance(leaf, Request):
+                yield leaf
+            elif isinstance(leaf, str):
+                yield Request(leaf)
+            elif leaf is not None:
+                raise BadScraper(
+                    f"Scraper {self.name!r}: @start {name_of(self._start)} ({defined_at(self._start)}) yielded a "
+                    f"{type(leaf).__name__}; it yields Requests and URLs."
+                )
+
+    # What it asks of others
+
+    def allowed(self, url: str) -> bool:
+        """Whether a page at this normalised URL is within `allow`."""
+        return self.allow is None or self.allow(url)
+
+    def policy(self) -> Policy:
+        """What a run of this scraper asks of the frontier."""
+        hard_timeout = millis(self.timeout + SLACK_SECONDS)
+        return Policy(
+            delay=millis(self.delay),
+            site_delay=millis(self.site_delay),
+            concurrency=self.concurrency,
+            pool=self.exits,
+            lease=max(300_000, 2 * hard_timeout),
+            hard_timeout=hard_timeout,
+            results_ttl=None if self.results_ttl is None else millis(self.results_ttl),
+            lanes=self.lanes,
+        )
+
+
+def _arguments(function: Callable[..., Any]) -> int:
+    """How many arguments a function must or, without defaults, would be given."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = sum(p.default is p.empty for p in positional)
+    if required == 0 and (positional or any(p.kind is p.VAR_POSITIONAL for p in parameters)):
+        return 1
+    return required
