@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from statistics import median
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from site_maker import PRODUCTS, START, make_site
 from static_server import serve
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 GOALS = {"Scrapy": 10.0, "Crawlee": 5.0, "bare loop": 0.7}
@@ -128,6 +130,8 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure, print, and keep if asked."""
     arguments = _arguments()
+    # So that nginx and the crawl under way end with this process also when it is told to stop.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if arguments.rss:
             _memory(arguments)
@@ -148,12 +152,17 @@ def _comparison(arguments: argparse.Namespace) -> None:
     if SHOAL in names and not shoal_is_there():
         progress("Shoal cannot run yet in this checkout (see `python -m shoal run --help`): its row stays empty.")
         names.remove(SHOAL)
-    if any(name in PEERS for name in names):
+    if not names:
+        raise BenchmarkError("There is nothing to measure.")
+    peers = [name for name in names if name in PEERS]
+    if peers:
         prepare_peers()
     crawls = compare(arguments.pages, arguments.rounds, names, arguments.timeout)
     figures = {name: medians(crawls, name) for name in [SHOAL, *PEERS]}
     goals = crawl_goals(figures)
-    about = machine() | {"site": f"{arguments.pages:,} pages", "rounds": str(arguments.rounds)} | peer_versions()
+    about = machine() | {"site": f"{arguments.pages:,} pages", "rounds": str(arguments.rounds)}
+    if peers:
+        about |= peer_versions()
     data = {
         "medians": figures,
         "goals": [goal.as_json() for goal in goals],
@@ -166,9 +175,11 @@ def _comparison(arguments: argparse.Namespace) -> None:
     _show(arguments, "crawl", body, data, about)
 
 
-def _show(arguments: argparse.Namespace, name: str, body: str, data: dict[str, object], about: dict[str, str]) -> None:
+def _show(
+    arguments: argparse.Namespace, name: str, body: str, data: Mapping[str, object], about: dict[str, str]
+) -> None:
     if arguments.json:
-        print(json.dumps(data | {"machine": about}, indent=2))
+        print(json.dumps({**data, "machine": about}, indent=2))
     else:
         print(f"{body}\n\n{facts(about)}")
     if arguments.save:

@@ -69,7 +69,7 @@ def prepare_peers() -> None:
     if ready.exists() and ready.read_text() == wanted:
         return
     progress("making the peers' environment in .bench/peers …")
-    venv.create(WORKSHOP / "peers", with_pip=True, clear=True)
+    venv.create(WORKSHOP / "peers", with_pip=True, clear=True, symlinks=True)
     command = [str(_peers_python()), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     done = subprocess.run([*command, "-r", str(HERE / "peers" / "requirements.txt")], check=False)
     if done.returncode != 0:

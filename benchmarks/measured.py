@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from report import BenchmarkError
 
@@ -28,16 +28,12 @@ class Cost:
 
 def run_measured(command: Sequence[str], folder: str, timeout: float) -> Cost:
     """Run `command` in `folder` to its end. Raises BenchmarkError if it fails or takes too long."""
-    with tempfile.TemporaryFile("w+") as errors:
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         begin = time.perf_counter()
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
-        )
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
         too_long = threading.Timer(timeout, process.kill)
         too_long.start()
         try:
-            with process.stdout:
-                output = process.stdout.read()
             # wait4 and not Popen.wait: only it tells what this one process used.
             _, status, used = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - begin
@@ -49,7 +45,11 @@ def run_measured(command: Sequence[str], folder: str, timeout: float) -> Cost:
         finally:
             too_long.cancel()
         if process.returncode != 0:
-            errors.seek(0)
-            said = "\n".join(errors.read().splitlines()[-20:])
+            said = "\n".join(_text(errors).splitlines()[-20:])
             raise BenchmarkError(f"{' '.join(command)} ended with {process.returncode} after {seconds:.0f} s:\n{said}")
-    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output)
+        return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, _text(output))
+
+
+def _text(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()

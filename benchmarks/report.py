@@ -81,10 +81,12 @@ def number(value: float | None) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns also line up in a terminal: words to the left, figures to the right."""
+    """A Markdown table whose columns also line up in a terminal: figures to the right, but never the first column."""
     columns = list(zip(head, *rows, strict=True))
     widths = [max(3, *map(len, column)) for column in columns]
-    right = [all(not cell or cell[0].isdigit() for cell in column[1:]) for column in columns]
+    right = [
+        place > 0 and all(not cell or cell[0].isdigit() for cell in column[1:]) for place, column in enumerate(columns)
+    ]
 
     def line(cells: Sequence[str]) -> str:
         shown = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True))

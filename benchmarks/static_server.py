@@ -80,14 +80,18 @@ def _nginx() -> str:
             "nginx is needed to serve the site: install it (Debian: apt-get install nginx-light), then rerun."
         )
     progress("installing nginx with apt …")
-    quiet = {"stdout": subprocess.DEVNULL, "env": os.environ | {"DEBIAN_FRONTEND": "noninteractive"}}
-    subprocess.run(["apt-get", "update", "-qq"], check=True, **quiet)
+    _apt("update", "-qq")
     # Debian starts a packaged nginx on port 80 when it is installed; a policy of 101 keeps it from doing so.
     with _no_services():
-        subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "nginx-light"], check=True, **quiet
-        )
+        _apt("install", "-y", "-qq", "--no-install-recommends", "nginx-light")
     return _nginx()
+
+
+def _apt(*words: str) -> None:
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(["apt-get", *words], stdout=subprocess.DEVNULL, env=environment, check=False)
+    if done.returncode != 0:
+        raise BenchmarkError("nginx could not be installed with apt (see above): install it by hand, then rerun.")
 
 
 @contextmanager
