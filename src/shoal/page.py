@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
@@ -14,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from shoal.errors import BadScraper, BadURL
 from shoal.request import Request
 from shoal.task import Kind
-from shoal.url import UNFOLLOWED, NormalURL, Resolver, scheme_of
+from shoal.url import NormalURL, Resolver
 
 if TYPE_CHECKING:
     from parsel import Selector, SelectorList
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     Target = str | LexborNode | Selector | Iterable["str | LexborNode | Selector"]
 
 _UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LOOKS_LIKE_URL = re.compile(r"/|\?|\.{1,2}/|[A-Za-z][A-Za-z0-9+.-]*://").match
-_DECLARED = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?\s*([a-z0-9_-]+)").search
+_DECLARED = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([a-z0-9_-]+)""").search
 _FOLLOWED = ("href", "src")
 _DOWNLOADED = ("src", "href", "data-src")
 
@@ -179,52 +179,46 @@ class Page:
 
     def links(self, selector: str = "a[href]") -> list[str]:
         """The absolute, normalised URLs that the matching elements point at, each once, in document order."""
-        return list(self._addresses(selector, _FOLLOWED))
+        return self._addresses(selector, _FOLLOWED)
 
-    def _addresses(self, what: Target, attributes: tuple[str, ...]) -> dict[str, None]:
+    def _addresses(self, what: Target, attributes: tuple[str, ...]) -> list[str]:
         if self._resolver is None:
             self._resolver = Resolver(self._address_of_links())
-        join = self._resolver.join
-        found: dict[str, None] = {}
-        for raw in self._references(what, attributes):
-            href = raw.strip()
-            if not href or href[0] == "#":
-                continue
-            try:
-                found[join(href)] = None
-            except BadURL as error:
-                if scheme_of(href) not in UNFOLLOWED:
-                    self.refused.append((href, error.reason))
+        found, broken = self._resolver.join_all(self._references(what, attributes))
+        self.refused += broken
         return found
 
-    def _references(self, what: Target, attributes: tuple[str, ...]) -> Iterator[str]:
+    def _references(self, what: Target, attributes: tuple[str, ...]) -> Iterable[str]:
         """What is written in the links, before it is resolved."""
-        things: Iterable[Any]
         if isinstance(what, str):
-            if _LOOKS_LIKE_URL(what):
-                yield what
-                return
-            things = self.css(what)
-        elif isinstance(what, LexborNode) or (hasattr(what, "attrib") and not isinstance(what, list)):
-            things = (what,)
-        elif isinstance(what, Iterable):
-            things = what
-        else:
-            raise _not_a_target(what)
+            return (what,) if _LOOKS_LIKE_URL(what) else self._said_by(self.css(what), attributes)
+        if isinstance(what, LexborNode):
+            return self._said_by((what,), attributes)
+        if hasattr(what, "attrib") and not isinstance(what, list):
+            return _said_by_selector(what, attributes)
+        if isinstance(what, Iterable):
+            return chain.from_iterable(self._said_by_any(thing, attributes) for thing in what)
+        raise _not_a_target(what)
+
+    def _said_by_any(self, thing: Any, attributes: tuple[str, ...]) -> Iterable[str]:
+        if isinstance(thing, str):
+            return (thing,)
+        if isinstance(thing, LexborNode):
+            return self._said_by((thing,), attributes)
+        if hasattr(thing, "attrib"):
+            return _said_by_selector(thing, attributes)
+        raise _not_a_target(thing)
+
+    def _said_by(self, nodes: Iterable[LexborNode], attributes: tuple[str, ...]) -> list[str]:
         first = attributes[0]
-        for thing in things:
-            if type(thing) is LexborNode:
-                href = thing.attributes.get(first)
-                if href is None or href[:5] == "data:":
-                    href = self._second_choice(thing, attributes)
-                if href is not None:
-                    yield href
-            elif isinstance(thing, str):
-                yield thing
-            elif hasattr(thing, "attrib"):
-                yield from _said_by_selector(thing, attributes)
-            else:
-                raise _not_a_target(thing)
+        said = []
+        for node in nodes:
+            href = node.attributes.get(first)
+            if href is None or href[:5] == "data:":
+                href = self._second_choice(node, attributes)
+            if href is not None:
+                said.append(href)
+        return said
 
     def _second_choice(self, node: LexborNode, attributes: tuple[str, ...]) -> str | None:
         """The first of the attributes that says something; placeholders (`data:`) only if nothing else does."""
@@ -250,7 +244,7 @@ class Page:
     def _whole_text(self) -> str:
         if self._text is None:
             if self._is_utf8():
-                self._text = self.body.removeprefix(_UTF8_MARK).decode("utf-8", "replace")
+                self._text = self.body.removeprefix(_UTF8_MARK).decode()
             else:
                 from shoal.fetch.charset import decode  # noqa: PLC0415 - seldom needed
 
@@ -264,20 +258,17 @@ class Page:
         return self._tree
 
     def _is_utf8(self) -> bool:
-        """Whether the body can be read as UTF-8 without asking further: it says so, or says nothing and is."""
-        body = self.body
-        if body[:2] in _UTF16_MARKS:
-            return False
-        if body[:3] == _UTF8_MARK:
-            return True
+        """Whether the body can be read as UTF-8 without asking further: it is, and nothing says otherwise."""
         kind = self.headers.get("Content-Type", "").lower()
         if "charset" in kind:
-            return "utf-8" in kind or "utf8" in kind
-        head = body[:1024].lower()
-        if b"charset" not in head and b"encoding" not in head:
-            return body.isascii() or _decodes(body)
-        declared = _DECLARED(head)
-        return declared is not None and declared[1] in (b"utf-8", b"utf8")
+            said = "utf-8" in kind
+        elif self.body[:3] == _UTF8_MARK:
+            said = True
+        else:
+            head = self.body[:4096].lower()
+            declared = _DECLARED(head) if b"charset" in head or b"<?xml" in head else None
+            said = declared is None or declared[1] == b"utf-8"
+        return said and _decodes(self.body)
 
 
 def _decodes(body: bytes) -> bool:
@@ -294,12 +285,11 @@ def _attribute(node: LexborNode, name: str) -> str | None:
     return "" if value is None and name in attributes else value
 
 
-def _said_by_selector(selector: Selector, attributes: tuple[str, ...]) -> Iterator[str]:
+def _said_by_selector(selector: Any, attributes: tuple[str, ...]) -> list[str]:
     """What a parsel selector points at: itself if it is text (`//a/@href`), else the first of the attributes."""
     if isinstance(selector.root, str):
-        yield selector.root
-    else:
-        yield from [selector.attrib[name] for name in attributes if name in selector.attrib][:1]
+        return [selector.root]
+    return [selector.attrib[name] for name in attributes if name in selector.attrib][:1]
 
 
 def _bad_selector(selector: object) -> BadScraper:

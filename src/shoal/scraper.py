@@ -100,6 +100,7 @@ class Scraper:
         self.cache = check.cache(cache)
         self.lanes = check.lanes(lanes)
         self.lane = None if lane is None else check.one_of("lane", lane, (*LANES, *self.lanes))
+        self.page_lane = self.lane or ("browser" if self.browser else "bulk")
         self.max_depth = None if max_depth is None else check.count("max_depth", max_depth, least=0)
         self.allow = None if allow is None else Allowance([allow] if isinstance(allow, str | re.Pattern) else allow)
         self.results_ttl = None if results_ttl is None else check.seconds("results_ttl", results_ttl, positive=True)

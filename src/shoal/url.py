@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from ada_url import join_url, normalize_url
 
 from shoal.errors import BadURL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_LENGTH = 8192
 """Longer URLs are refused: they are traps or mistakes, and no server needs to accept them."""
@@ -96,6 +100,29 @@ class Resolver:
         except ValueError:
             raise BadURL(href, "its host or port is not valid") from None
         return _finish(url, href)
+
+    def join_all(self, hrefs: Iterable[str]) -> tuple[list[str], list[tuple[str, str]]]:
+        """The addresses that links point at, each once and in order; and (href, reason) of those that are broken.
+
+        Links that lead nowhere by intent (empty, `#top`, `javascript:`, `mailto:`, …) are in neither.
+        """
+        found: dict[str, None] = {}
+        broken: list[tuple[str, str]] = []
+        for href in hrefs:
+            if _PLAIN(href) and "/." not in href:
+                url = (self._origin if href[0] == "/" else self._folder) + href
+                if len(url) <= MAX_LENGTH:
+                    found[url] = None
+                    continue
+            href = href.strip()  # noqa: PLW2901 - the same link, read as a browser reads it
+            if not href or href[0] == "#":
+                continue
+            try:
+                found[self.join(href)] = None
+            except BadURL as error:
+                if scheme_of(href) not in UNFOLLOWED:
+                    broken.append((href, error.reason))
+        return list(found), broken
 
 
 def scheme_of(reference: str) -> str | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
 from pathlib import PurePath
 from types import GeneratorType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -46,15 +46,18 @@ async def collect(result: object, handler: Handler, url: str) -> Collected:
 
 async def flatten(result: object) -> AsyncIterator[Any]:
     """The leaves of any nesting, one by one as they come: a generator of a million is never held in memory."""
-    for leaf in _leaves(result):
-        if inspect.isawaitable(leaf):
-            async for below in flatten(await leaf):
+    for leaf in result if _is_nest(result) else (result,):
+        if _is_nest(leaf):
+            async for below in flatten(leaf):
                 yield below
         elif isinstance(leaf, AsyncGenerator):
             async with aclosing(leaf):
                 async for part in leaf:
                     async for below in flatten(part):
                         yield below
+        elif inspect.isawaitable(leaf):
+            async for below in flatten(await leaf):
+                yield below
         else:
             yield leaf
 
@@ -85,10 +88,10 @@ class _Source(NamedTuple):
         )
 
 
-async def _sort(result: object, into: Collected, source: _Source) -> None:
+async def _sort(result: Any, into: Collected, source: _Source) -> None:
     items, requests = into
     encode = _ENCODER.encode
-    for leaf in _leaves(result):
+    for leaf in result if _is_nest(result) else (result,):
         cls = type(leaf)
         if cls is Request:
             requests.append(leaf)
@@ -97,35 +100,33 @@ async def _sort(result: object, into: Collected, source: _Source) -> None:
                 items.append(encode(leaf))
             except _UNENCODABLE as error:
                 raise source.report(_culprit(leaf, error)) from error
-        elif leaf is None:
-            continue
-        elif isinstance(leaf, Request):
-            requests.append(leaf)
-        elif _is_item(cls):
-            try:
-                items.append(encode_item(leaf))
-            except TypeError as error:
-                raise source.report(str(error)) from error
-        elif isinstance(leaf, AsyncGenerator):
-            async with aclosing(leaf):
-                async for part in leaf:
-                    await _sort(part, into, source)
-        elif inspect.isawaitable(leaf):
-            await _sort(await leaf, into, source)
-        else:
-            raise source.report(_unusable(leaf))
+        elif leaf is not None:
+            await _sort_other(leaf, into, source)
 
 
-def _leaves(result: object) -> Iterator[Any]:
-    """What is in a nesting of synchronous things, in order. Async things come as they are, to be opened elsewhere."""
-    if not isinstance(result, _NESTS) or hasattr(result, "_fields"):  # a named tuple is one thing, not several
-        yield result
-        return
-    for part in result:
-        if isinstance(part, _NESTS):
-            yield from _leaves(part)
-        else:
-            yield part
+async def _sort_other(leaf: Any, into: Collected, source: _Source) -> None:
+    """What comes less often than dicts and requests."""
+    if _is_nest(leaf):
+        await _sort(leaf, into, source)
+    elif isinstance(leaf, Request):
+        into.requests.append(leaf)
+    elif _is_item(type(leaf)):
+        try:
+            into.items.append(encode_item(leaf))
+        except TypeError as error:
+            raise source.report(str(error)) from error
+    elif isinstance(leaf, AsyncGenerator):
+        async with aclosing(leaf):
+            async for part in leaf:
+                await _sort(part, into, source)
+    elif inspect.isawaitable(leaf):
+        await _sort(await leaf, into, source)
+    else:
+        raise source.report(_unusable(leaf))
+
+
+def _is_nest(value: object) -> TypeGuard[Iterable[Any]]:
+    return isinstance(value, _NESTS) and not hasattr(value, "_fields")  # a named tuple is one thing, not several
 
 
 def _is_item(cls: type) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from shoal.clock import millis
+from shoal.clock import Millis, millis
 from shoal.errors import BadScraper, BadURL
 from shoal.request import Request
 from shoal.scraper import LANES
@@ -17,6 +17,9 @@ from shoal.url import NormalURL, dedup_key, normalise, site_of
 if TYPE_CHECKING:
     from shoal.scraper import Scraper
     from shoal.task import Task
+
+
+_PAGE = Kind.PAGE
 
 
 class Refused(NamedTuple):
@@ -35,27 +38,29 @@ def to_task(
     out by neither, for a file belongs to the page that shows it. A label or lane that does not exist, and `data` that
     JSON cannot hold, are mistakes in the scraper: BadScraper.
     """
-    is_file = request.kind is Kind.FILE
-    if not is_file and request.to not in scraper.handlers:
-        scraper.handler(request.to)  # raises, with the nearest label
     url = request.url
     if type(url) is NormalURL:
         url = str(url)
     else:
         try:
-            url = normalise(url)
+            url = normalise(_text(url, scraper))
         except BadURL as error:
-            return Refused(request.url, error.reason)
+            return Refused(url, error.reason)
     depth = parent_depth + 1
-    if not is_file:
+    if request.kind is _PAGE:
+        if request.to not in scraper.handlers:
+            scraper.handler(request.to)  # raises, with the nearest label
         if scraper.max_depth is not None and depth > scraper.max_depth:
             return Refused(url, f"it is deeper than max_depth={scraper.max_depth}")
         if scraper.allow is not None and not scraper.allow(url):
             return Refused(url, "it is outside of what the scraper allows")
     extra = _extra(request, scraper, parent_group)
-    key = dedup_key(url, extra.method, extra.body) if request.dedup else None
-    ttl = None if request.ttl is None else millis(request.ttl)
-    lane = _lane(request, scraper)
+    key = None
+    if request.dedup:
+        # A file is not the page of the same address: whoever asks for both gets both.
+        key = dedup_key(url, extra.method if extra.kind is _PAGE else "FILE", extra.body)
+    lane = scraper.page_lane if request.lane is None and extra.kind is _PAGE else _lane(request, scraper)
+    ttl = None if request.ttl is None else _ttl(request, scraper)
     return NewTask(url, site_of(url), key, lane, request.to, request.priority, depth, 0, ttl, extra)
 
 
@@ -76,12 +81,22 @@ def to_request(task: Task) -> Request:
     )
 
 
+def _text(url: object, scraper: Scraper) -> str:
+    if not isinstance(url, str):
+        raise BadScraper(f"Scraper {scraper.name!r} asks for {url!r}, but the URL of a Request must be a string.")
+    return url
+
+
+def _ttl(request: Request, scraper: Scraper) -> Millis:
+    if not isinstance(request.ttl, int | float) or not 0 < request.ttl < float("inf"):
+        raise BadScraper(
+            f"Scraper {scraper.name!r} asks for {request.url} with ttl={request.ttl!r}; it must be above 0."
+        )
+    return millis(request.ttl)
+
+
 def _lane(request: Request, scraper: Scraper) -> str:
-    lane = request.lane
-    if lane is None:
-        if request.kind is Kind.FILE:
-            return "files"
-        return scraper.lane or ("browser" if scraper.browser else "bulk")
+    lane = "files" if request.lane is None else request.lane
     if lane in LANES or lane in scraper.lanes:
         return lane
     known = (*LANES, *scraper.lanes)
@@ -101,7 +116,7 @@ def _extra(request: Request, scraper: Scraper, parent_group: str | None) -> Extr
         and method == "GET"
         and request.headers is None
         and request.body is None
-        and request.kind is Kind.PAGE
+        and request.kind is _PAGE
     ):
         return NO_EXTRA
     if request.data is not None:
