@@ -76,7 +76,7 @@ class EngineBroken(EngineError):
     """The store holds something that this version cannot read."""
 
 
-class Signal(Exception):  # noqa: N818 - raised to say what happens next, not to report an error
+class Signal(Exception):
     """Base of what a handler raises to end its task in another way than by returning."""
 
 

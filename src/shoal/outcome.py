@@ -34,6 +34,9 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
     items: tuple[bytes, ...] = ()
     tasks: tuple[NewTask, ...] = ()
+    url: str = ""
+    """Where the items come from: the URL that was read, after redirects."""
+    group: str | None = None
 
 
 class Retried(msgspec.Struct, frozen=True, tag="retry"):
@@ -76,13 +79,16 @@ class Settlement(msgspec.Struct, frozen=True):
     """The end of one lease. Effective once, and only with the token of a lease that still lives.
 
     `started_at`: when its (last) request started, by the store's clock; None = no request was made, the slot's clock
-    does not move. `crawl_delay`: what the site's robots.txt asks for; raises the delay of its slots from now on.
+    does not move. `refused`: links that were not let in.
+    `crawl_delay`: what the site's robots.txt asks for; raises the delay of its slots from now on.
     """
 
+    run_id: str
     task: int
     token: int
     outcome: Outcome
     started_at: Moment | None = None
     requests: int = 0
     received: int = 0
+    refused: int = 0
     crawl_delay: Millis | None = None

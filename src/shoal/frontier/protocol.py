@@ -50,10 +50,12 @@ class Counters(msgspec.Struct, frozen=True):
 
     @property
     def accepted(self) -> int:
+        """Tasks that were let in, whatever became of them."""
         return self.remaining + self.done + self.dead + self.expired + self.dropped + self.cancelled
 
     @property
     def remaining(self) -> int:
+        """Tasks that have not ended."""
         return self.waiting + self.leased
 
 
@@ -91,6 +93,8 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     machine: str
     pid: int
     pid_started: int
+    notebook: str | None = None
+    """File where it notes the tasks it has in hand (`shoal.presence`), so that a crash is charged to those only."""
 
 
 class Ask(msgspec.Struct, frozen=True):

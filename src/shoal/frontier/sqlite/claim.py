@@ -1,0 +1,271 @@
+"""Handing out tasks, slots first: walk the sites that may be visited now, take the head of each one's own list."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from shoal.clock import Millis, Moment
+from shoal.frontier.protocol import Ask
+from shoal.frontier.sqlite.expiry import ripen
+from shoal.frontier.sqlite.transaction import Transaction
+from shoal.politeness import start_window
+from shoal.task import NO_EXTRA, Extra, Lease, RunState, Task
+
+RIPEN_AT_MOST = 1000
+ROUNDS = 8
+"""How often one claim may come back to a line whose due visits turned out not to be due."""
+
+_extra = msgspec.json.Decoder(Extra)
+
+
+@dataclass(slots=True)
+class Line:
+    """A line that the worker may draw from."""
+
+    id: int
+    scraper: str
+    lane: str
+    pool: str
+    auto_ack: bool
+
+
+@dataclass(slots=True)
+class Claimed:
+    """The answer to a claim, before it is sent."""
+
+    leases: list[Lease]
+    left: int
+    wake_at: Moment | None
+
+
+@dataclass(slots=True)
+class Slot:
+    """One way out of a site, as it is now."""
+
+    exit: str
+    next_at: Moment = 0
+    blocked_until: Moment = 0
+    live: int = 0
+    last_at: Moment = 0
+    penalty: int = 0
+
+    @property
+    def free_at(self) -> Moment:
+        return max(self.next_at, self.blocked_until)
+
+
+@dataclass(slots=True)
+class Visit:
+    """A site that is due, and through which slots it can be visited how often right now."""
+
+    site: int
+    ready: int
+    key: str
+    delay: Millis
+    site_delay: Millis
+    concurrency: int
+    lease: Millis
+    hard_timeout: Millis
+    next_at: Moment
+    slots: list[Slot]
+    openings: list[Slot] = field(default_factory=list)
+    last_token: int = 0
+
+    def find_openings(self, now: Moment, want: int) -> None:
+        """List each possible lease by its slot, least recently used slot first; not more than there are tasks."""
+        if self.next_at > now:
+            return
+        for slot in sorted(self.slots, key=lambda slot: slot.last_at):
+            if slot.free_at <= now and slot.live < self.concurrency:
+                room = 1 if self.delay else self.concurrency - slot.live
+                self.openings.extend([slot] * room)
+        del self.openings[min(1 if self.site_delay else want, self.ready) :]
+
+    def due_at(self, now: Moment) -> Moment:
+        """When the site may next be visited, as far as can be known; a full slot is looked at when a lease ends."""
+        frees = [now + self.lease if slot.live >= self.concurrency else slot.free_at for slot in self.slots]
+        return max(self.next_at, min(frees), now)
+
+    def take(self, slot: Slot, now: Moment) -> tuple[Moment, bool]:
+        """Count one lease on a slot and move its clocks. Answers by when it must start, and if it is alone."""
+        slot.live += 1
+        slot.last_at = now
+        exclusive = self.concurrency == 1 and not self.site_delay
+        paces = [pace for pace in (self.delay, self.site_delay) if pace]
+        window = start_window(min(paces)) if paces and not exclusive else self.lease // 2
+        if not exclusive and self.delay:
+            slot.next_at = now + window + self.delay
+        if self.site_delay:
+            self.next_at = now + window + self.site_delay
+        return now + window, exclusive
+
+
+def claim(tx: Transaction, ask: Ask, worker: int) -> Claimed:
+    """Grant up to `ask.want` leases from what is due now."""
+    ripen(tx, RIPEN_AT_MOST)
+    tx.close_books()
+    rows = tx.rows(
+        "find_lines",
+        scrapers=list(ask.scrapers),
+        lanes=list(ask.lanes),
+        queues=None if ask.queues is None else list(ask.queues),
+    )
+    left = sum(waiting + leased for *_, waiting, leased in rows)
+    lines = _in_order(rows, ask)
+    leases: list[Lease] = []
+    for line in lines:
+        if len(leases) >= ask.want:
+            break
+        left -= _draw(tx, ask, worker, line, leases)
+    return Claimed(leases, left, _wake(tx, lines, more=0 < ask.want == len(leases)))
+
+
+def _in_order(rows: list[Any], ask: Ask) -> list[Line]:
+    """Preferred lanes first; within a lane at random, so that no run waits behind another for ever."""
+    preference = {lane: position for position, lane in enumerate(ask.lanes)}
+    lines = [
+        Line(number, scraper, lane, pool, bool(auto_ack))
+        for number, scraper, lane, pool, auto_ack, held, waiting, _ in rows
+        if ask.exits.get(pool) and not held and waiting
+    ]
+    if len(lines) > 1:
+        lines.sort(key=lambda line: (preference[line.lane], secrets.randbits(16)))
+    return lines
+
+
+def _draw(tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease]) -> int:
+    """Claim from one line. Answers how many tasks ended on the way without being handed out."""
+    ended = 0
+    exits = list(ask.exits[line.pool])
+    for _ in range(ROUNDS):
+        want = ask.want - len(leases)
+        rows = tx.rows("find_due_visits", line=line.id, now=tx.now, exits=exits, most=want)
+        if not rows:
+            break
+        visits: list[Visit] = []
+        for row in rows:
+            visit = _visit(row, exits)
+            visit.find_openings(tx.now, want)
+            visits.append(visit)
+            want -= len(visit.openings)
+            if want <= 0:
+                break
+        ended += _take_heads(tx, line, worker, visits, leases)
+        if len(leases) >= ask.want:
+            break
+    return ended
+
+
+def _visit(row: list[Any], exits: list[str]) -> Visit:
+    *rules, slots = row
+    known = msgspec.json.decode(slots) if isinstance(slots, str) else slots
+    return Visit(*rules, slots=[Slot(name, *known.get(name, ())) for name in exits])
+
+
+def _take_heads(tx: Transaction, line: Line, worker: int, visits: list[Visit], leases: list[Lease]) -> int:
+    """Pair the openings of each site with the heads of its list, and write down what that changes."""
+    heads = _find_heads(tx, line, visits)
+    rows: list[list[Any]] = []
+    later: list[list[int]] = []
+    held: list[int] = []
+    ended: list[int] = []
+    for visit in visits:
+        tasks = heads.get(visit.site, []) if visit.openings else []
+        for slot, head in zip(visit.openings, tasks, strict=False):
+            task, run, run_id, state, expires_at, *rest = head
+            if state == RunState.PAUSED:
+                held.append(task)
+            elif state == RunState.CANCELLED or (expires_at is not None and expires_at <= tx.now):
+                ended.append(task)
+                _count_end(tx, line, run, visit.site, "cancelled" if state == RunState.CANCELLED else "expired")
+            else:
+                lease = _lease(visit, slot, tx.now, _task(line, visit, task, run_id, *rest))
+                leases.append(lease)
+                rows.append([task, lease.token, run, visit.site, slot.exit, lease.expires_at])
+                _count_claim(tx, line, run, visit.site)
+        later.append([line.id, visit.site, visit.due_at(tx.now), len(tasks)])
+        visit.ready -= len(tasks)
+    _write(tx, line, worker, rows, visits)
+    if held:
+        tx.run("hold_tasks", tasks=held)
+    if ended:
+        tx.run("end_tasks", tasks=ended)
+    tx.run("put_off_visits", visits=later)
+    if any(not visit.ready for visit in visits):
+        tx.run("end_visits", places=later)
+    return len(ended)
+
+
+def _find_heads(tx: Transaction, line: Line, visits: list[Visit]) -> dict[int, list[Any]]:
+    """For each site with openings, as many tasks as it has openings."""
+    by_number: dict[int, list[int]] = {}
+    for visit in visits:
+        if visit.openings:
+            by_number.setdefault(len(visit.openings), []).append(visit.site)
+    heads: dict[int, list[Any]] = {}
+    for number, sites in by_number.items():
+        heads.update(tx.rows("find_heads", line=line.id, sites=sites, most=number))
+    return heads
+
+
+def _task(
+    line: Line, visit: Visit, task: int, run_id: str, priority: int, depth: int, attempts: int, crashes: int, *what: Any
+) -> Task:
+    url, handler, extra = what
+    body = NO_EXTRA if extra is None else _extra.decode(extra)
+    where = (line.scraper, url, visit.key, line.lane, handler)
+    return Task(task, run_id, *where, priority, depth, attempts, crashes, body)
+
+
+def _lease(visit: Visit, slot: Slot, now: Moment, task: Task) -> Lease:
+    start_by, exclusive = visit.take(slot, now)
+    token = visit.last_token = secrets.randbits(53)
+    return Lease(task, token, slot.exit, now, start_by, now + visit.lease, visit.delay, exclusive, slot.penalty)
+
+
+def _count_end(tx: Transaction, line: Line, run: int, site: int, how: str) -> None:
+    tx.runs[run]["waiting"] -= 1
+    tx.runs[run][how] += 1
+    tx.lines[line.id]["waiting"] -= 1
+    tx.loads[site] -= 1
+
+
+def _count_claim(tx: Transaction, line: Line, run: int, site: int) -> None:
+    counts = tx.runs[run]
+    tx.lines[line.id]["waiting"] -= 1
+    tx.lines[line.id]["leased"] += 1
+    counts["waiting"] -= 1
+    if line.auto_ack:
+        counts["done"] += 1
+        tx.loads[site] -= 1
+    else:
+        counts["leased"] += 1
+
+
+def _write(tx: Transaction, line: Line, worker: int, rows: list[list[Any]], visits: list[Visit]) -> None:
+    if not rows:
+        return
+    tasks = [row[0] for row in rows]
+    tx.run("grant_leases", leases=rows, worker=worker, line=line.id, now=tx.now, auto_ack=line.auto_ack)
+    tx.run("end_tasks" if line.auto_ack else "lease_tasks", tasks=tasks)
+    clocks = {(visit.site, slot.exit): slot.next_at for visit in visits for slot in visit.openings}
+    slots: dict[tuple[int, str], list[Any]] = {}
+    for _, token, _, site, exit_name, _ in rows:
+        taken = slots.setdefault((site, exit_name), [site, exit_name, clocks[site, exit_name], 0, 0])
+        taken[3] += 1
+        taken[4] = token
+    tx.run("take_slots", slots=list(slots.values()), now=tx.now)
+    paced = [[visit.site, visit.next_at, visit.last_token] for visit in visits if visit.last_token and visit.site_delay]
+    if paced:
+        tx.run("take_sites", sites=paced)
+
+
+def _wake(tx: Transaction, lines: list[Line], *, more: bool) -> Moment | None:
+    if more:
+        return tx.now
+    times = [moment for moment in tx.rows("find_wake", lines=[line.id for line in lines]) if moment is not None]
+    return min(times, default=None)

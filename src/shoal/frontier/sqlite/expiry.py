@@ -1,0 +1,26 @@
+"""Time's effect on waiting tasks: those whose moment has come are ready, those whose time is over end."""
+
+from __future__ import annotations
+
+from shoal.frontier.sqlite.transaction import READY, Transaction
+
+
+def ripen(tx: Transaction, most: int) -> tuple[int, bool]:
+    """Ready what was delayed, end what expired; at most so many of each. Answers how many ended, and if more may."""
+    ready, over = tx.rows("find_ripe", now=tx.now, most=most)
+    expired_ids = {task for task, *_ in over}
+    ready = [row for row in ready if row[0] not in expired_ids]
+    if ready:
+        tx.run("ready_tasks", tasks=[task for task, _, _ in ready])
+    for _, line, site in ready:
+        tx.ready[line, site] += 1
+    if over:
+        tx.run("end_tasks", tasks=list(expired_ids))
+    for _, run, line, site, state in over:
+        if state == READY:
+            tx.ready[line, site] -= 1
+        tx.runs[run]["waiting"] -= 1
+        tx.runs[run]["expired"] += 1
+        tx.lines[line]["waiting"] -= 1
+        tx.loads[site] -= 1
+    return len(over), len(ready) == most or len(over) == most

@@ -1,0 +1,188 @@
+"""Ending leases: results, links, counters and clocks in the one transaction that the caller holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from shoal.clock import Moment
+from shoal.frontier.sqlite.enqueue import enqueue
+from shoal.frontier.sqlite.transaction import Transaction, encode
+from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
+from shoal.task import NewTask, RunState
+
+
+@dataclass(slots=True)
+class SlotClock:
+    """A slot as this batch of settlements leaves it."""
+
+    next_at: Moment
+    blocked_until: Moment
+    penalty: int
+    freed: int = 0
+
+    @property
+    def free_at(self) -> Moment:
+        return max(self.next_at, self.blocked_until)
+
+
+@dataclass(slots=True)
+class Settled:
+    """What a batch of settlements comes to, gathered before anything is written."""
+
+    leases: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    delayed: list[list[int]] = field(default_factory=list)
+    returned: list[list[object]] = field(default_factory=list)
+    buried: list[list[object]] = field(default_factory=list)
+    items: list[list[object]] = field(default_factory=list)
+    bodies: bytearray = field(default_factory=bytearray)
+    tasks: dict[str, list[NewTask]] = field(default_factory=dict)
+    slots: dict[tuple[int, str], SlotClock] = field(default_factory=dict)
+    sites: dict[int, list[int | None]] = field(default_factory=dict)
+
+
+def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[int]:
+    """Give effect to each settlement whose lease still stands. Answers the tokens of those that came too late."""
+    if not settlements:
+        return []
+    standing = tx.rows("find_leases", leases=[[s.task, s.token] for s in settlements])
+    settled = Settled()
+    on_time: set[int] = set()
+    for index, run, line, site, exit_name, auto_ack, cancelled, *clocks in standing:
+        if index in on_time:
+            continue
+        on_time.add(index)
+        settlement = settlements[index]
+        settled.leases.append(settlement.task)
+        counts = tx.runs[run]
+        counts["requests"] += settlement.requests
+        counts["received"] += settlement.received
+        counts["refused"] += settlement.refused
+        _free(settled, tx.now, settlement, (site, exit_name), clocks)
+        if auto_ack:
+            tx.lines[line]["leased"] -= 1
+            if not cancelled and isinstance(settlement.outcome, Done):
+                _keep(tx, settled, settlement, settlement.outcome, run)
+            continue
+        counts["leased"] -= 1
+        tx.lines[line]["leased"] -= 1
+        if cancelled:
+            settled.ended.append(settlement.task)
+            tx.loads[site] -= 1
+            counts["cancelled"] += 1
+        else:
+            _apply(tx, settled, settlement, run, line, site)
+    _write(tx, settled)
+    return _refuse(tx, [s for index, s in enumerate(settlements) if index not in on_time])
+
+
+def _apply(tx: Transaction, settled: Settled, settlement: Settlement, run: int, line: int, site: int) -> None:
+    counts = tx.runs[run]
+    task = settlement.task
+    match settlement.outcome:
+        case Done() as done:
+            settled.ended.append(task)
+            tx.loads[site] -= 1
+            counts["done"] += 1
+            _keep(tx, settled, settlement, done, run)
+        case Retried(wait=wait):
+            settled.delayed.append([task, wait])
+            tx.lines[line]["waiting"] += 1
+            counts["waiting"] += 1
+            counts["retries"] += 1
+        case Snoozed(wait=wait, url=url, extra=extra):
+            settled.returned.append([task, url, None if extra is None else encode(extra).decode()])
+            tx.ready[line, site] += 1
+            tx.lines[line]["waiting"] += 1
+            counts["waiting"] += 1
+            counts["snoozes"] += 1 if wait else 0
+        case Dead(reason=reason):
+            settled.buried.append([task, encode(reason).decode(), 1, 0])
+            settled.ended.append(task)
+            tx.loads[site] -= 1
+            counts["dead"] += 1
+        case Dropped():
+            settled.ended.append(task)
+            tx.loads[site] -= 1
+            counts["dropped"] += 1
+        case other:
+            assert_never(other)
+
+
+def _keep(tx: Transaction, settled: Settled, settlement: Settlement, done: Done, run: int) -> None:
+    if done.items:
+        body = b"[" + b",".join(done.items) + b"]"
+        settled.items.append([run, len(done.items), done.url, done.group, len(settled.bodies), len(body)])
+        settled.bodies += body
+        tx.runs[run]["items"] += len(done.items)
+    if done.tasks:
+        settled.tasks.setdefault(settlement.run_id, []).extend(done.tasks)
+
+
+def _free(settled: Settled, now: Moment, settlement: Settlement, slot: tuple[int, str], clocks: list[int]) -> None:
+    """Say when the slot, and the site over all its exits, may next be used.
+
+    A lease that was alone in its slot knows exactly when the last request started. One of several only knows if it was
+    the last to be granted; otherwise the clock was already set, for the latest possible start, when it was claimed.
+    """
+    delay, site_delay, concurrency, site_last, slot_last, slot_next, blocked_until, site_next, penalty = clocks
+    started = settlement.started_at
+    delay = max(delay, settlement.crawl_delay or 0)
+    clock = settled.slots.setdefault(slot, SlotClock(slot_next, blocked_until, penalty))
+    clock.freed += 1
+    if concurrency == 1 or settlement.token == slot_last:
+        clock.next_at = max(clock.next_at if concurrency == 1 else 0, started + delay if started else 0)
+    outcome = settlement.outcome
+    if isinstance(outcome, Snoozed) and outcome.wait:
+        clock.blocked_until = max(clock.blocked_until, now + outcome.wait)
+        clock.penalty = outcome.penalty
+    elif started and penalty and not isinstance(outcome, Snoozed):
+        clock.penalty = penalty - 1
+    if site_delay or settlement.crawl_delay is not None:
+        site = settled.sites.setdefault(slot[0], [site_next, None])
+        if site_delay and settlement.token == site_last:
+            site[0] = started + site_delay if started else 0
+        if settlement.crawl_delay is not None:
+            site[1] = settlement.crawl_delay
+
+
+def _write(tx: Transaction, settled: Settled) -> None:
+    if not settled.leases:
+        return
+    tx.run("end_leases", tasks=settled.leases)
+    if settled.buried:
+        tx.run("bury_tasks", tasks=settled.buried, now=tx.now)
+    if settled.ended:
+        tx.run("end_tasks", tasks=settled.ended)
+    if settled.delayed:
+        tx.run("delay_tasks", tasks=settled.delayed, now=tx.now)
+    if settled.returned:
+        tx.run("return_tasks", tasks=settled.returned)
+    if settled.items:
+        tx.run("store_items", rows=settled.items, bodies=bytes(settled.bodies))
+    free_slots(tx, settled.slots)
+    if settled.sites:
+        tx.run("set_site_clocks", sites=[[site, *clock] for site, clock in settled.sites.items()])
+    for run_id, tasks in settled.tasks.items():
+        run = tx.find_run(run_id)
+        if run.state is not RunState.CANCELLED:
+            enqueue(tx, run, tasks)
+
+
+def free_slots(tx: Transaction, slots: dict[tuple[int, str], SlotClock]) -> None:
+    """Write slots back, and let those who wait for their sites come as early as they may."""
+    tx.run("free_slots", slots=[[*slot, c.freed, c.next_at, c.blocked_until, c.penalty] for slot, c in slots.items()])
+    earliest: dict[int, Moment] = {}
+    for (site, _), clock in slots.items():
+        earliest[site] = min(clock.free_at, earliest.get(site, clock.free_at))
+    tx.run("move_visits", sites=[[site, due] for site, due in earliest.items()])
+
+
+def _refuse(tx: Transaction, settlements: list[Settlement]) -> list[int]:
+    for settlement in settlements:
+        number = tx.value("find_run_number", run_id=settlement.run_id)
+        if number is not None:
+            tx.runs[number]["late"] += 1
+    return [settlement.token for settlement in settlements]

@@ -1,0 +1,1 @@
+DELETE FROM task WHERE id IN (SELECT value FROM json_each(:tasks))

@@ -1,0 +1,1 @@
+SELECT json_group_array(id) FROM run WHERE state = 'cancelled' AND waiting > 0

@@ -1,0 +1,7 @@
+-- The lines that a worker may draw from, and what is left in them.
+SELECT json_group_array(json_array(id, scraper, lane, pool, auto_ack, held, waiting, leased))
+FROM line
+WHERE waiting + leased > 0
+  AND scraper IN (SELECT value FROM json_each(:scrapers))
+  AND lane IN (SELECT value FROM json_each(:lanes))
+  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))

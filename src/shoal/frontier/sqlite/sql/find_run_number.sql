@@ -1,0 +1,1 @@
+SELECT id FROM run WHERE run_id = :run_id

@@ -1,0 +1,1 @@
+DELETE FROM dead WHERE task IN (SELECT value FROM json_each(:tasks))

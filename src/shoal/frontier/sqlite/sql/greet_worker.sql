@@ -1,0 +1,4 @@
+INSERT INTO worker (worker_id, machine, pid, pid_started, notebook, seen_at)
+VALUES (:worker_id, :machine, :pid, :pid_started, :notebook, :now)
+ON CONFLICT (worker_id) DO UPDATE SET seen_at = :now
+RETURNING id

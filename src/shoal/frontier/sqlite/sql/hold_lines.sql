@@ -1,0 +1,1 @@
+UPDATE line SET held = :held WHERE queue = :queue

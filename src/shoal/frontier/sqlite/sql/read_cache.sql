@@ -1,0 +1,1 @@
+SELECT value FROM cache WHERE key = :key AND expires_at > :now

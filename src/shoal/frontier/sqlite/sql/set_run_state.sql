@@ -1,0 +1,1 @@
+UPDATE run SET state = :state WHERE id = :run

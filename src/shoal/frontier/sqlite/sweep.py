@@ -1,0 +1,110 @@
+"""Putting things right: leases of the dead come back, what is over ends, what is old goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shoal.clock import Moment
+from shoal.frontier.protocol import Swept
+from shoal.frontier.sqlite.expiry import ripen
+from shoal.frontier.sqlite.settle import SlotClock, free_slots
+from shoal.frontier.sqlite.transaction import READY, Transaction, encode
+from shoal.outcome import Blame, Reason
+
+MOST = 2000
+"""How many rows of each kind one sweep touches."""
+
+Gone = Callable[[int, int], bool]
+"""Whether the process with this id and start time is gone from this machine."""
+
+InHand = Callable[[str | None], frozenset[int] | None]
+"""The tasks that a worker had in hand, read from its notebook; None = cannot be known."""
+
+
+def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand) -> Swept:
+    """One bounded sweep."""
+    dead_workers: dict[int, frozenset[int] | None] = {
+        worker: in_hand(notebook)
+        for worker, pid, started, notebook in tx.rows("find_holders", machine=machine)
+        if gone(pid, started)
+    }
+    lost = tx.rows("find_lost_leases", now=tx.now, gone=list(dead_workers), most=MOST)
+    buried = _bring_back(tx, lost, dead_workers) if lost else 0
+    expired, ripe = ripen(tx, MOST)
+    cancelled = _end_cancelled(tx)
+    deleted = tx.run("delete_old_items", now=tx.now, most=MOST)
+    tx.run("forget_results", now=tx.now)
+    tx.run("delete_old_cache", now=tx.now, most=MOST)
+    tx.run("forget_workers", now=tx.now)
+    tx.close_books()
+    more = ripe or MOST in (len(lost), cancelled, deleted)
+    return Swept(len(lost) - buried, buried, expired, cancelled, deleted, more)
+
+
+def _bring_back(tx: Transaction, lost: list[Any], dead_workers: dict[int, frozenset[int] | None]) -> int:
+    """End lost leases. Answers how many tasks became dead letters.
+
+    Where the owner is known to be dead, its last request started before now: the slot waits for one delay. Otherwise it
+    may be alive and slow: the slot waits until anything it may have started has surely ended.
+    """
+    slots: dict[tuple[int, str], SlotClock] = {}
+    returned: list[list[int]] = []
+    buried: list[list[object]] = []
+    ended: list[int] = []
+    for task, run, line, site, exit_name, auto_ack, expires_at, worker, cancelled, limit, crashes, *clocks in lost:
+        delay, hard_timeout, next_at, blocked_until, penalty = clocks
+        clock = slots.setdefault((site, exit_name), SlotClock(next_at, blocked_until, penalty))
+        clock.freed += 1
+        known_dead = worker in dead_workers
+        free_at: Moment = tx.now + delay if known_dead else expires_at + hard_timeout + delay
+        clock.next_at = max(clock.next_at, free_at)
+        tx.lines[line]["leased"] -= 1
+        if auto_ack:
+            continue
+        counts = tx.runs[run]
+        counts["leased"] -= 1
+        hand = dead_workers.get(worker)
+        charged = int(hand is None or task in hand)
+        counts["crashes"] += charged
+        if cancelled:
+            ended.append(task)
+            counts["cancelled"] += 1
+        elif charged and crashes + 1 >= limit:
+            reason = Reason(Blame.WORKER, f"its worker died {crashes + 1} times while it had this task in hand")
+            buried.append([task, encode(reason).decode(), 0, charged])
+            ended.append(task)
+            counts["dead"] += 1
+        else:
+            returned.append([task, charged])
+            tx.ready[line, site] += 1
+            counts["waiting"] += 1
+            tx.lines[line]["waiting"] += 1
+            continue
+        tx.loads[site] -= 1
+    tx.run("end_leases", tasks=[row[0] for row in lost])
+    if buried:
+        tx.run("bury_tasks", tasks=buried, now=tx.now)
+    if ended:
+        tx.run("end_tasks", tasks=ended)
+    if returned:
+        tx.run("return_lost_tasks", tasks=returned)
+    free_slots(tx, slots)
+    return len(buried)
+
+
+def _end_cancelled(tx: Transaction) -> int:
+    runs = tx.rows("find_cancelled_runs")
+    if not runs:
+        return 0
+    rows = tx.rows("find_cancelled_tasks", runs=runs, most=MOST)
+    if rows:
+        tx.run("end_tasks", tasks=[task for task, *_ in rows])
+    for _, run, line, site, state in rows:
+        if state == READY:
+            tx.ready[line, site] -= 1
+        tx.runs[run]["waiting"] -= 1
+        tx.runs[run]["cancelled"] += 1
+        tx.lines[line]["waiting"] -= 1
+        tx.loads[site] -= 1
+    return len(rows)

@@ -1,0 +1,109 @@
+"""Who a worker is, whether it still lives, and what it had in hand when it died.
+
+A crash must be charged to the task that caused it, and to no other that merely was in flight at that moment. So each
+worker notes the tasks that its handlers are reading, in a small memory-mapped file that outlives a `kill -9`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import secrets
+import socket
+import struct
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+from shoal.frontier.protocol import WorkerInfo
+
+PLACES = 256
+"""How many tasks a notebook has room for. Those beyond are not noted, and so not charged."""
+
+_ENTRY = struct.Struct("<q")
+
+
+@cache
+def this_machine() -> str:
+    """Names this machine, its boot and its process space: within one name, process ids can be compared."""
+    parts = [socket.gethostname()]
+    for file in ("/proc/sys/kernel/random/boot_id", "/etc/machine-id"):
+        with contextlib.suppress(OSError):
+            parts.append(Path(file).read_text().strip())
+    with contextlib.suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").stat().st_ino))
+    return "/".join(parts)
+
+
+def started(pid: int) -> int | None:
+    """When a process of this machine was started, in milliseconds; None = there is none, or only a zombie."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return round(process.create_time() * 1000)
+    except psutil.NoSuchProcess:
+        return None
+    except psutil.AccessDenied:
+        return 0
+
+
+def is_gone(pid: int, pid_started: int) -> bool:
+    """Whether the process that had this id and start time no longer runs on this machine."""
+    now_there = started(pid)
+    if now_there is None:
+        return True
+    return bool(now_there) and abs(now_there - pid_started) > 2000
+
+
+class Notebook:
+    """The tasks in hand, written where a sudden death cannot take them away."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_bytes(bytes(PLACES * _ENTRY.size))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 0)
+        self._free = list(range(PLACES - 1, -1, -1))
+
+    @contextlib.contextmanager
+    def holding(self, task: int) -> Iterator[None]:
+        """Note a task for as long as the block runs."""
+        if not self._free:
+            yield
+            return
+        place = self._free.pop()
+        _ENTRY.pack_into(self._map, place * _ENTRY.size, task)
+        try:
+            yield
+        finally:
+            _ENTRY.pack_into(self._map, place * _ENTRY.size, 0)
+            self._free.append(place)
+
+    def close(self) -> None:
+        """Throw it away: its owner ends in order."""
+        self._map.close()
+        self.path.unlink(missing_ok=True)
+
+
+def read_notebook(path: str | None) -> frozenset[int] | None:
+    """The tasks that a worker had in hand when it died; None = cannot be known."""
+    if path is None:
+        return None
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        return None
+    return frozenset(task for (task,) in _ENTRY.iter_unpack(content[: PLACES * _ENTRY.size]) if task)
+
+
+def introduce() -> tuple[WorkerInfo, Notebook]:
+    """A new worker in this process: host, process and chance make its id unique."""
+    pid = os.getpid()
+    worker_id = f"{socket.gethostname()}-{pid}-{secrets.token_hex(3)}"
+    notebook = Notebook(Path(tempfile.gettempdir()) / f"shoal-{worker_id}.hand")
+    return WorkerInfo(worker_id, this_machine(), pid, started(pid) or 0, str(notebook.path)), notebook
