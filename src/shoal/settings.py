@@ -7,11 +7,12 @@ that is absent leaves the scraper as its author wrote it. docs/reference/setting
 from __future__ import annotations
 
 import re
-from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from shoal import __version__
 
 DEFAULT_ENGINE = "sqlite:///shoal.db"
 
@@ -59,15 +60,20 @@ class ScraperSettings(BaseModel):
         description="Least time between two request starts of one site over all its exits; 0 = none. Unit: seconds.",
     )
     concurrency: int = Field(default=1, ge=1, le=10_000, description="Most requests in flight per slot.")
-    retries: int = Field(default=3, ge=0, le=1000, description="How often a failed task is tried again.")
+    retries: int = Field(default=3, ge=0, le=1000, description="How often a task is tried before it is given up.")
     timeout: Seconds = Field(default=30.0, gt=0, description="Most time for one request, in all. Unit: seconds.")
     mode: Mode = Field(
         default="single", description="`single`: `shoal run` does the work itself. `distributed`: it only enqueues."
     )
     obey_robots: bool = Field(default=True, description="Whether robots.txt is asked and obeyed.")
-    lane: str = Field(default="bulk", min_length=1, description="Lane of requests that name none.")
+    lane: str | None = Field(
+        default=None, min_length=1, description="Where pages wait; absent = `browser` for a browser's, else `bulk`."
+    )
     max_depth: int | None = Field(
         default=None, ge=0, description="Links are followed this far from a start URL; absent = without limit."
+    )
+    results_ttl: Seconds | None = Field(
+        default=None, gt=0, description="How long items are kept after the run; absent = until deleted. Unit: seconds."
     )
     max_bytes: int = Field(default=32 * 1024 * 1024, ge=1, description="Largest body that is read. Unit: bytes.")
 
@@ -155,7 +161,7 @@ class Settings(BaseSettings):
     @property
     def agent(self) -> str:
         """The User-Agent that is sent: the name, and in brackets how to reach whoever runs it, if known."""
-        name = self.user_agent or f"Shoal/{version('shoal')}"
+        name = self.user_agent or f"Shoal/{__version__}"
         if self.contact is None or self.contact in name:
             return name
         where = self.contact if "://" in self.contact else f"mailto:{self.contact}"

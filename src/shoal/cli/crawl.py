@@ -1,0 +1,92 @@
+"""One run, worked on here until nothing is left or the user wants to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from shoal.cli.crew import Crew
+from shoal.cli.frame import say
+from shoal.cli.interrupt import interruptible
+from shoal.cli.lanes import page_lanes
+from shoal.cli.progress import Display, display_for, follow
+from shoal.errors import ShoalError
+from shoal.work.worker import Worker, WorkerOptions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from shoal.frontier.protocol import Engine, Reader
+    from shoal.scraper import Scraper
+    from shoal.settings import Settings
+
+
+class Crawl:
+    """A worker in this process, and if asked for more in others, on one run."""
+
+    def __init__(self, engine: Engine, scraper: Scraper, settings: Settings, target: str, *, quiet: bool) -> None:
+        self._engine = engine
+        self._scraper = scraper
+        self._settings = settings
+        self._target = target
+        self._quiet = quiet
+
+    async def work(self, run_id: str, *, processes: int) -> bool:
+        """Work until nothing is left to do here. True = the user interrupted it."""
+        run = await self._engine.reader.run(run_id)
+        options = WorkerOptions(
+            concurrency=self._settings.concurrency,
+            lanes=page_lanes([self._scraper]),
+            queues=(run.queue,),
+            drain=True,
+            user_agent=self._settings.agent,
+        )
+        worker = Worker(self._engine, [self._scraper], options)
+        crew = Crew(self._command(run_id), {"SHOAL_ENGINE": self._settings.engine}, size=processes - 1, report=say)
+
+        def drain() -> None:
+            say("Stopping: finishing what is in flight. Press Ctrl-C again to stop at once.")
+            crew.stop()
+            worker.stop()
+
+        def force() -> None:
+            crew.kill()
+            worker.abort()
+
+        with interruptible(drain, force) as interruption:
+            async with _watched(self._engine.reader, run_id, display_for(quiet=self._quiet)):
+                await _together(worker, crew)
+        return interruption.times > 0
+
+    def _command(self, run_id: str) -> Sequence[str]:
+        return (
+            sys.executable, "-m", "shoal", "worker", self._target, "--run-id", run_id,
+            "--concurrency", str(self._settings.concurrency), "--drain", "--quiet", "--until-eof",
+        )  # fmt: skip
+
+
+async def _together(worker: Worker, crew: Crew) -> None:
+    """Both to their end. If the worker fails, the crew is told to stop and waited for, and the failure is raised."""
+    others = asyncio.create_task(crew.run())
+    try:
+        await worker.run()
+    except BaseException:
+        crew.stop()
+        raise
+    finally:
+        await others
+
+
+@asynccontextmanager
+async def _watched(reader: Reader, run_id: str, display: Display) -> AsyncIterator[None]:
+    """Show progress while the block goes on. What goes wrong with showing does not stop the work."""
+    watching = asyncio.create_task(follow(reader, run_id, display))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError, ShoalError):
+            await watching
+        display.close()

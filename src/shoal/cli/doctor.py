@@ -1,0 +1,55 @@
+"""`shoal doctor`: is everything in place, and what to do where it is not."""
+
+import typer
+
+from shoal.cli import checks
+from shoal.cli.checks import Finding, Verdict
+from shoal.cli.frame import FAILURES, in_loop
+from shoal.cli.options import ConfigOption, EngineOption, JsonOption
+from shoal.cli.settings_file import load
+from shoal.cli.text import print_json, print_line
+from shoal.settings import Settings
+
+
+def doctor(engine: EngineOption = None, config: ConfigOption = None, as_data: JsonOption = False) -> None:
+    """Check this machine and these settings: Python, SQLite, engine, disk, contact, limits, optional parts.
+
+    Ends with exit code 1 if something fails. Changes nothing.
+
+    Example:
+
+        shoal doctor --engine sqlite:////srv/shoal.db
+    """
+    findings = in_loop(_examine(load(config, {"engine": engine})))
+    if as_data:
+        print_json([_as_json(finding) for finding in findings])
+    else:
+        width = max(len(finding.name) for finding in findings)
+        for finding in findings:
+            print_line(f"{finding.verdict.value:<5} {finding.name:<{width}}  {finding.text}")
+            if finding.advice and finding.verdict is not Verdict.OK:
+                print_line(f"{'':<5} {'':<{width}}  -> {finding.advice}")
+    if any(finding.verdict is Verdict.FAIL for finding in findings):
+        raise typer.Exit(FAILURES)
+
+
+async def _examine(settings: Settings) -> list[Finding]:
+    return [
+        checks.check_python(),
+        checks.check_sqlite(),
+        await checks.check_engine(settings),
+        *checks.check_disk(settings),
+        checks.check_contact(settings),
+        checks.check_descriptors(settings),
+        *checks.check_environment(),
+        *checks.check_extras(),
+    ]
+
+
+def _as_json(finding: Finding) -> dict[str, str | None]:
+    return {
+        "check": finding.name,
+        "verdict": finding.verdict.value,
+        "text": finding.text,
+        "advice": finding.advice,
+    }

@@ -1,0 +1,51 @@
+"""`shoal worker`."""
+
+from typing import Annotated
+
+import typer
+
+from shoal.cli.frame import in_loop
+from shoal.cli.lanes import lanes_from, page_lanes
+from shoal.cli.logs import configure_logs
+from shoal.cli.options import ConfigOption, EngineOption, QuietOption, TargetsArgument
+from shoal.cli.overrides import configure
+from shoal.cli.settings_file import load
+from shoal.cli.target import load_scrapers
+
+
+def worker(
+    targets: TargetsArgument,
+    run_id: Annotated[
+        str | None,
+        typer.Option("--run-id", metavar="RUN", help="Work only on this run. Default: on all of the scrapers."),
+    ] = None,
+    lanes: Annotated[
+        str | None, typer.Option("--lanes", help="Work only on these lanes: names with commas, best first.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, help="Requests in flight, over all sites.")
+    ] = None,
+    drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left to do.")] = False,
+    engine: EngineOption = None,
+    config: ConfigOption = None,
+    quiet: QuietOption = False,
+    until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True, help="Stop when stdin ends.")] = False,
+) -> None:
+    """Work on runs that were enqueued, until stopped. Start as many as you like, on one engine.
+
+    Ctrl-C or SIGTERM finishes what is in flight and gives the rest back; a second one stops at once.
+
+    Example:
+
+        shoal worker books.py --drain
+    """
+    from shoal.cli.service import serve_runs  # noqa: PLC0415 - brings the whole worker: other commands start faster
+
+    settings = load(config, {"engine": engine, "concurrency": concurrency})
+    configure_logs(settings)
+    scrapers = load_scrapers(targets)
+    for scraper in scrapers:
+        configure(scraper, settings)
+    chosen = lanes_from(lanes, page_lanes(scrapers))
+    work = serve_runs(settings, scrapers, chosen, run_id, drain=drain, quiet=quiet, until_eof=until_eof)
+    raise typer.Exit(in_loop(work))
