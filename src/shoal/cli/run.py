@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 import typer
 
 from shoal.cli.frame import in_loop
-from shoal.cli.logs import configure_logs
 from shoal.cli.options import ConfigOption, EngineOption, QuietOption, TargetArgument
 from shoal.cli.overrides import configure
 from shoal.cli.settings_file import load
@@ -62,6 +61,7 @@ def run(
         shoal run cart.py --input '{"items": ["milk"], "zipcode": "10001"}'
     """
     from shoal.cli.job import Job, read_input  # noqa: PLC0415 - brings the whole worker: other commands start faster
+    from shoal.cli.logs import configure_logs  # noqa: PLC0415 - slow to load, too
 
     settings = load(config, {"engine": engine, "concurrency": concurrency})
     configure_logs(settings)

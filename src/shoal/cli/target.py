@@ -116,8 +116,6 @@ def _import_file(target: Target) -> ModuleType:
 def _import_module(target: Target) -> ModuleType:
     """Import a module as `python -m` would: the current folder comes first."""
     _look_first_in(Path.cwd())
-    if Path(f"{target.place}.py").is_file() and "." not in target.place:
-        raise BadTarget(f"The target {target.place!r} is the name of a module; did you mean {target.place}.py?")
     return _run(target, lambda: importlib.import_module(target.place))
 
 
@@ -167,3 +165,4 @@ def _where(error: BaseException, target: Target) -> str:
 def _look_first_in(folder: Path) -> None:
     if sys.path[:1] != [str(folder)]:
         sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()

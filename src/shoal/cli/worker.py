@@ -6,7 +6,6 @@ import typer
 
 from shoal.cli.frame import in_loop
 from shoal.cli.lanes import lanes_from, page_lanes
-from shoal.cli.logs import configure_logs
 from shoal.cli.options import ConfigOption, EngineOption, QuietOption, TargetsArgument
 from shoal.cli.overrides import configure
 from shoal.cli.settings_file import load
@@ -39,6 +38,7 @@ def worker(
 
         shoal worker books.py --drain
     """
+    from shoal.cli.logs import configure_logs  # noqa: PLC0415 - slow to load, too
     from shoal.cli.service import serve_runs  # noqa: PLC0415 - brings the whole worker: other commands start faster
 
     settings = load(config, {"engine": engine, "concurrency": concurrency})
