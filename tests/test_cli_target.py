@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from shoal.cli.target import load_scraper, load_scrapers
 from shoal.errors import BadTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TWO = """
 from shoal import Scraper
@@ -18,11 +22,14 @@ second = Scraper("films")
 
 
 @pytest.fixture(autouse=True)
-def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test imports is forgotten after it."""
+def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test imports from its folder is forgotten after it."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     monkeypatch.chdir(tmp_path)
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def write(name: str, text: str) -> None:
