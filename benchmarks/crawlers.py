@@ -93,7 +93,8 @@ async def _stored(engine_url: str) -> tuple[int, int]:
     engine = await open_engine(engine_url)
     try:
         (run,) = await engine.reader.runs()
-        items, cursor = 0, 0
+        items = 0
+        cursor: int | None = 0
         while cursor is not None:
             page = await engine.reader.items(run.run_id, cursor, limit=10_000)
             items, cursor = items + len(page.items), page.cursor

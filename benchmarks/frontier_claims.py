@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from load import BATCH, BULK, Tasks, ask, done, fill, new_run, site_names
 from report import BenchmarkError, progress
+
 from shoal.engines import open_engine
 
 if TYPE_CHECKING:

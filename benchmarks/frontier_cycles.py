@@ -10,10 +10,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from load import BATCH, Tasks, ask, done, fill, new_run, site_names
+from report import BenchmarkError
+
 from shoal.engines import open_engine
 
 if TYPE_CHECKING:
-    from shoal.frontier.protocol import Frontier
+    from shoal.frontier.protocol import Frontier, Reader
     from shoal.outcome import Settlement
 
 
@@ -57,6 +59,7 @@ async def measure_cycles(store: str, shape: Shape, tasks: int, rounds: int) -> R
         cycles = await Cycles.prepare(engine.frontier, shape)
         await cycles.run(tasks // 10)
         rates = [await cycles.run(tasks) for _ in range(rounds)]
+        await cycles.check(engine.reader)
     finally:
         await engine.close()
     return Rate(median(rate.per_second for rate in rates), median(rate.per_cpu_second for rate in rates))
@@ -70,6 +73,7 @@ class Cycles:
         self._shape = shape
         self._run_id = run_id
         self._supply = supply
+        self._settled = 0
 
     @classmethod
     async def prepare(cls, frontier: Frontier, shape: Shape) -> Cycles:
@@ -87,7 +91,14 @@ class Cycles:
             callers = [group.create_task(self._call(left)) for _ in range(self._shape.callers)]
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         settled = sum(caller.result() for caller in callers)
+        self._settled += settled
         return Rate(settled / wall, settled / cpu)
+
+    async def check(self, reader: Reader) -> None:
+        """Raise unless the store counts as done exactly what was settled here."""
+        counters = (await reader.run(self._run_id)).counters
+        if counters.done != self._settled or counters.leased:
+            raise BenchmarkError(f"{self._settled} tasks were settled, but {counters.done} are done in the store.")
 
     async def _call(self, left: itertools.count[int]) -> int:
         settled = 0
@@ -102,6 +113,8 @@ class Cycles:
         if self._shape.apart:
             await self._frontier.enqueue(self._run_id, self._supply.take(BATCH))
         granted = await self._frontier.exchange(ask(BATCH, settlements))
+        if granted.late:
+            raise BenchmarkError(f"{len(granted.late)} of {len(settlements)} settlements were refused as late.")
         if not granted.leases and granted.wake_at is not None:
             await asyncio.sleep(max(0, granted.wake_at - granted.now) / 1000)
         if self._shape.apart:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from load import Tasks, fill, new_run, site_names
-from report import progress
-from shoal.engines import open_engine
+from report import BenchmarkError, progress
 from stores import bytes_on_disk
+
+from shoal.engines import open_engine
 
 SITES = 1000
 
@@ -17,6 +18,9 @@ async def bytes_per_waiting_url(store: str, urls: int) -> float | None:
     try:
         run_id = await new_run(engine.frontier, "disk", delay=1000)
         await fill(engine.frontier, run_id, Tasks(site_names(SITES)), urls)
+        waiting = (await engine.reader.run(run_id)).counters.waiting
+        if waiting != urls:
+            raise BenchmarkError(f"{urls} tasks were enqueued, but {waiting} wait.")
     finally:
         await engine.close()
     taken = bytes_on_disk(store)
