@@ -51,14 +51,15 @@ def crawl_with_shoal(start: str, timeout: float) -> Crawl:
     with _scratch() as folder:
         engine = f"sqlite:///{folder}/crawl.db"
         command = [sys.executable, "-m", "shoal", "run", str(HERE / "shoal_site.py")]
-        cost = run_measured([*command, "--url", start, "--engine", engine, "--quiet"], folder, timeout)
+        command += ["--url", start, "--engine", engine, "--concurrency", "64", "--quiet"]
+        cost = run_measured(command, folder, timeout)
         pages, items = asyncio.run(_stored(engine))
     return Crawl(SHOAL, pages, items, cost)
 
 
 def shoal_is_there() -> bool:
     """Whether this checkout has a Shoal that can run: its command and its engines."""
-    check = "import shoal.engines, shoal.__main__; from shoal import Page, Scraper"
+    check = "import shoal.__main__, shoal.engines, shoal.runs"
     return subprocess.run([sys.executable, "-c", check], capture_output=True, check=False).returncode == 0
 
 
