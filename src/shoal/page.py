@@ -194,7 +194,7 @@ class Page:
             return (what,) if _LOOKS_LIKE_URL(what) else self._said_by(self.css(what), attributes)
         if isinstance(what, LexborNode):
             return self._said_by((what,), attributes)
-        if hasattr(what, "attrib") and not isinstance(what, list):
+        if hasattr(type(what), "attrib") and not isinstance(what, list):
             return _said_by_selector(what, attributes)
         if isinstance(what, Iterable):
             return chain.from_iterable(self._said_by_any(thing, attributes) for thing in what)
@@ -205,7 +205,7 @@ class Page:
             return (thing,)
         if isinstance(thing, LexborNode):
             return self._said_by((thing,), attributes)
-        if hasattr(thing, "attrib"):
+        if hasattr(type(thing), "attrib"):
             return _said_by_selector(thing, attributes)
         raise _not_a_target(thing)
 

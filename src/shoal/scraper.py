@@ -158,8 +158,8 @@ class Scraper:
             raise BadScraper(f"Scraper {self.name!r} has no default handler; put @{self.name}.page on a function.")
         known = sorted(known for known in self.handlers if known is not None)
         near = difflib.get_close_matches(label, known, 1)
-        hint = f"did you mean {near[0]!r}" if near else f"it has {', '.join(map(repr, known)) or 'no labelled ones'}"
-        raise BadScraper(f"Scraper {self.name!r} has no handler {label!r}; {hint}.")
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(map(repr, known)) or 'no labelled ones'}."
+        raise BadScraper(f"Scraper {self.name!r} has no handler {label!r}; {hint}")
 
     def _add(self, label: str | None, function: F) -> F:
         shown = "the default handler" if label is None else f"the handler {label!r}"

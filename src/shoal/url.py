@@ -60,7 +60,7 @@ def normalise(url: str) -> str:
     try:
         return _finish(normalize_url(url), asked)
     except ValueError:
-        raise BadURL(asked, "its host or port is not valid") from None
+        raise BadURL(asked, _why_unreadable(url)) from None
 
 
 def join(base: str, href: str) -> str:
@@ -98,7 +98,7 @@ class Resolver:
         try:
             url = join_url(self._base, href)
         except ValueError:
-            raise BadURL(href, "its host or port is not valid") from None
+            raise BadURL(href, _why_unreadable(href)) from None
         return _finish(url, href)
 
     def join_all(self, hrefs: Iterable[str]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -195,6 +195,12 @@ def _one_spelling(escape: re.Match[str]) -> str:
 
 def _too_long(url: str) -> str:
     return f"it is {len(url)} characters long and {MAX_LENGTH} is the limit"
+
+
+def _why_unreadable(url: str) -> str:
+    if any("\ud800" <= char <= "\udfff" for char in url):
+        return "it contains half a character (a lone surrogate)"
+    return "its host or port is not valid"
 
 
 def _why_not_web(url: str) -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from shoal.task import Task
 
 
+MOST_PRIORITY = 1_000_000
+"""Priorities reach from minus this to this."""
+
 _PAGE = Kind.PAGE
 
 
@@ -61,6 +64,8 @@ def to_task(
         key = dedup_key(url, extra.method if extra.kind is _PAGE else "FILE", extra.body)
     lane = scraper.page_lane if request.lane is None and extra.kind is _PAGE else _lane(request, scraper)
     ttl = None if request.ttl is None else _ttl(request, scraper)
+    if request.priority != 0:
+        _check_priority(request, scraper)
     return NewTask(url, site_of(url), key, lane, request.to, request.priority, depth, 0, ttl, extra)
 
 
@@ -89,10 +94,16 @@ def _text(url: object, scraper: Scraper) -> str:
 
 def _ttl(request: Request, scraper: Scraper) -> Millis:
     if not isinstance(request.ttl, int | float) or not 0 < request.ttl < float("inf"):
-        raise BadScraper(
-            f"Scraper {scraper.name!r} asks for {request.url} with ttl={request.ttl!r}; it must be above 0."
-        )
+        raise BadScraper(f"{_asks(request, scraper)} with ttl={request.ttl!r}; it must be above 0.")
     return millis(request.ttl)
+
+
+def _check_priority(request: Request, scraper: Scraper) -> None:
+    if not isinstance(request.priority, int) or abs(request.priority) > MOST_PRIORITY:
+        raise BadScraper(
+            f"{_asks(request, scraper)} with priority={request.priority!r}; "
+            f"it must be a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}."
+        )
 
 
 def _lane(request: Request, scraper: Scraper) -> str:
@@ -101,10 +112,12 @@ def _lane(request: Request, scraper: Scraper) -> str:
         return lane
     known = (*LANES, *scraper.lanes)
     near = difflib.get_close_matches(lane, known, 1)
-    hint = f"did you mean {near[0]!r}" if near else f"there are {', '.join(known)}"
-    raise BadScraper(
-        f"Scraper {scraper.name!r} asks for {request.url} in the lane {lane!r}, which nobody works; {hint}."
-    )
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+    raise BadScraper(f"{_asks(request, scraper)} in the lane {lane!r}, which nobody works; {hint}")
+
+
+def _asks(request: Request, scraper: Scraper) -> str:
+    return f"Scraper {scraper.name!r} asks for {request.url}"
 
 
 def _extra(request: Request, scraper: Scraper, parent_group: str | None) -> Extra:
@@ -136,6 +149,4 @@ def _check_data(request: Request, scraper: Scraper) -> None:
     try:
         msgspec.json.encode(request.data)
     except (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError) as error:
-        raise BadScraper(
-            f"Scraper {scraper.name!r} asks for {request.url} with data that JSON cannot hold: {error}."
-        ) from error
+        raise BadScraper(f"{_asks(request, scraper)} with data that JSON cannot hold: {error}.") from error

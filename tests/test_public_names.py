@@ -1,0 +1,28 @@
+"""What `import shoal` offers is exactly what is promised."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import shoal
+
+PROMISED = ["Drop", "Page", "Request", "Retry", "Scraper", "__version__"]
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert sorted(shoal.__all__) == PROMISED
+    own = {name for name, value in vars(shoal).items() if getattr(value, "__module__", "").startswith("shoal")}
+    assert {name for name in own if not name.startswith("_")} == {name for name in PROMISED if name != "__version__"}
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    pyproject = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    assert shoal.__version__ == pyproject["project"]["version"]
+
+
+def test_importing_shoal_loads_nothing_that_a_small_scraper_does_not_need() -> None:
+    heavy = "{'pydantic', 'lxml', 'parsel', 'aiohttp', 'typer', 'sqlite3'}"
+    program = f"import shoal, sys; print(sorted({heavy} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
