@@ -1,0 +1,400 @@
+"""Fetching over HTTP/1.1: aiohttp's connections and parser, with a request and an answer of our own around them.
+
+`aiohttp.ClientSession` is left out on purpose. It sends a request again behind the caller's back, also on a connection
+it has just opened, so that one start of a slot can be two at the target; and its request and response objects cost more
+than the rest of a fetch. What is used: a connector per exit (pool, name lookup, TLS), its protocol and the C parser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import re
+import socket
+import ssl
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
+from weakref import WeakSet
+
+import aiohttp
+import brotli  # type: ignore[import-untyped]
+from aiohttp import hdrs
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import RawResponseMessage
+from multidict import CIMultiDict
+from yarl import URL
+
+from shoal.fetch.protocol import Fetch, FetchError, Gate, Response, TooLate
+from shoal.outcome import Blame
+from shoal.task import DIRECT
+
+ExitConnector = Callable[[str], aiohttp.BaseConnector]
+"""From the name of an exit to what opens connections through it. Called once for each exit, inside the event loop."""
+
+_SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
+_AT_ONCE = 2**20  # a body that is announced to be no larger is read without looking at its pieces
+_STEP = 2**17  # as much as is decompressed before the cap is looked at and others get a turn
+_URL = re.compile(r"(https?://[!\"$-.0->@-\[\]-~]+)([!\"$-~]*)(?:#|\Z)")
+_LINE_BREAK = re.compile(r"[\r\n\0]")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds for each phase. The whole exchange is bounded by `Fetch.timeout` besides."""
+
+    connect: float = 10.0
+    """TCP and TLS together, without the name lookup."""
+    first_byte: float = 30.0
+    """From the request until the answer begins."""
+    silence: float = 15.0
+    """Between two pieces of the body."""
+
+
+def direct(limit: int = 100, tls: ssl.SSLContext | None = None) -> ExitConnector:
+    """Connections straight from this machine, at most `limit` in use at once. `tls`: None = the usual authorities."""
+
+    def connector(exit_name: str) -> aiohttp.BaseConnector:
+        if exit_name != DIRECT:
+            raise FetchError(f"there is no exit {exit_name!r} here", Blame.EXIT)
+        return aiohttp.TCPConnector(limit=limit, ttl_dns_cache=300, keepalive_timeout=30.0, ssl=tls or True)
+
+    return connector
+
+
+class _Origin:
+    """What is the same for all requests to one scheme, host and port."""
+
+    __slots__ = ("fields", "lines", "request")
+
+    def __init__(self, origin: str, fields: Mapping[str, str]) -> None:
+        # Never sent: this is how aiohttp wants to be told where to connect.
+        self.request = aiohttp.ClientRequest("GET", URL(origin), headers=fields, loop=asyncio.get_running_loop())
+        self.fields = self.request.headers
+        self.lines = _lines(self.fields)
+
+
+class HttpFetcher:
+    """A `Fetcher` on aiohttp, for one event loop.
+
+    The gate is called once for every request that is written, in the same turn of the event loop, when the connection
+    is there. It is called a second time within one fetch in one case only: a connection that was kept open turns out to
+    have been closed by the server before any answer, and the method is safe to repeat. Then the request is sent once
+    more, and the gate may refuse that.
+
+    `keep`: with more connections open than this, busy and idle, one is closed after its answer.
+    """
+
+    def __init__(
+        self,
+        user_agent: str,
+        *,
+        connector: ExitConnector | None = None,
+        keep: int = 400,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self._exit_connector = connector or direct()
+        self._keep = keep
+        self._timeouts = timeouts or Timeouts()
+        self._connecting = aiohttp.ClientTimeout(sock_connect=self._timeouts.connect)
+        self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br"}
+        self._origin = lru_cache(maxsize=4096)(lambda origin: _Origin(origin, self._fields))
+        self._connectors: dict[str, aiohttp.BaseConnector] = {}
+        self._jars: dict[tuple[str, str], aiohttp.CookieJar] = {}
+        self._opened: WeakSet[ResponseHandler] = WeakSet()
+
+    async def fetch(self, fetch: Fetch, gate: Gate) -> Response:
+        patience = self._timeouts.first_byte
+        total = asyncio.timeout(fetch.timeout)
+        try:
+            async with total:
+                origin, target = self._place(fetch.url)
+                jar = self._jars.get((fetch.exit, fetch.jar)) if self._jars else None
+                request = _written(fetch, origin, target, jar)
+                connection, message, payload = await self._answer(origin, request, fetch, gate)
+                patience = self._timeouts.silence
+                try:
+                    if hdrs.SET_COOKIE in message.headers:
+                        self._keep_cookies(fetch, message)
+                    body, received = await _read(message, payload, fetch.max_bytes)
+                except BaseException:
+                    self._hang_up(connection)
+                    raise
+        except _FOREIGN as error:
+            late = fetch.timeout if total.expired() else None
+            raise _translated(error, late, patience, self._timeouts.connect) from error
+        if len(self._opened) > self._keep:
+            self._hang_up(connection)
+        else:
+            connection.release()
+        return Response(fetch.url, message.code, message.headers, body, received)
+
+    async def close(self) -> None:
+        """Let go of all connections. What is under way fails. The second time: nothing."""
+        connectors, self._connectors = self._connectors, {}
+        for connector in connectors.values():
+            await connector.close()
+
+    def _place(self, url: str) -> tuple[_Origin, str]:
+        """Where to connect and what to ask for there. A URL in its normal form is sent as it is, to the letter."""
+        try:
+            found = _URL.match(url) or _URL.match(str(URL(url)))
+            if found is not None:
+                origin, target = found.groups()
+                return self._origin(origin), target if target.startswith("/") else f"/{target}"
+        except ValueError:
+            pass
+        raise FetchError("not an http URL", Blame.URL, permanent=True)
+
+    async def _answer(
+        self, origin: _Origin, request: bytes, fetch: Fetch, gate: Gate
+    ) -> tuple[Connection, RawResponseMessage, aiohttp.StreamReader]:
+        """Send the request and wait for the head of the answer. Whoever gets the connection ends it."""
+        connector = self._connectors.get(fetch.exit)
+        if connector is None:
+            connector = self._connectors[fetch.exit] = self._exit_connector(fetch.exit)
+        repeatable = fetch.method in _SAFE_TO_REPEAT
+        while True:
+            connection = await connector.connect(origin.request, [], self._connecting)
+            protocol = connection.protocol
+            assert protocol is not None  # noqa: S101 - aiohttp's type says Optional for a connection that was given back
+            reused = protocol in self._opened
+            if reused and protocol.should_close:  # it spoke without being asked: the next answer would be another's
+                self._hang_up(connection)
+                continue
+            self._opened.add(protocol)
+            try:
+                message, payload = await self._send(protocol, request, fetch.method, gate)
+            except TooLate:
+                connection.release()
+                raise
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                self._hang_up(connection)
+                if not (reused and repeatable):
+                    raise
+                repeatable = False
+            except BaseException:
+                self._hang_up(connection)
+                raise
+            else:
+                return connection, message, payload
+
+    def _hang_up(self, connection: Connection) -> None:
+        if connection.protocol is not None:
+            self._opened.discard(connection.protocol)  # at once: an error may keep it in memory for a while
+        connection.close()
+
+    async def _send(
+        self, protocol: ResponseHandler, request: bytes, method: str, gate: Gate
+    ) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+        transport = protocol.transport
+        if transport is None or transport.is_closing():
+            raise aiohttp.ServerDisconnectedError
+        protocol.set_response_params(
+            skip_payload=method == "HEAD",
+            read_until_eof=True,
+            auto_decompress=False,
+            read_timeout=self._timeouts.first_byte,
+            max_field_size=16 * 1024,
+            max_headers=256,
+        )
+        gate()
+        transport.write(request)
+        protocol.start_timeout()
+        message, payload = await protocol.read()
+        while message.code < 200:
+            if message.code == 101:
+                raise FetchError("the server changed the protocol unasked", Blame.URL)
+            protocol.start_timeout()
+            message, payload = await protocol.read()
+        if not payload.is_eof():
+            protocol.read_timeout = self._timeouts.silence
+            protocol.start_timeout()
+        return message, payload
+
+    def _keep_cookies(self, fetch: Fetch, message: RawResponseMessage) -> None:
+        jar = self._jars.get((fetch.exit, fetch.jar))
+        if jar is None:
+            # `unsafe` only means that a host without a name (an address) has cookies too, as in every browser.
+            jar = self._jars[fetch.exit, fetch.jar] = aiohttp.CookieJar(unsafe=True)
+        jar.update_cookies_from_headers(message.headers.getall(hdrs.SET_COOKIE), URL(fetch.url))
+
+
+def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar | None) -> bytes:
+    """The request as it goes over the wire, body included."""
+    if not (jar or fetch.headers or fetch.body) and fetch.method == "GET":
+        return f"GET {target} HTTP/1.1\r\n{origin.lines}\r\n".encode()
+    fields = origin.fields.copy()
+    fields.update(fetch.headers)
+    if jar:
+        stored = [f"{cookie.key}={cookie.coded_value}" for cookie in jar.filter_cookies(URL(fetch.url)).values()]
+        own = fields.get(hdrs.COOKIE)
+        if cookies := "; ".join([own, *stored] if own else stored):
+            fields[hdrs.COOKIE] = cookies
+    fields.popall(hdrs.TRANSFER_ENCODING, None)
+    fields.popall(hdrs.CONTENT_LENGTH, None)
+    body = fetch.body or b""
+    if body or fetch.method in ("POST", "PUT", "PATCH"):
+        fields[hdrs.CONTENT_LENGTH] = str(len(body))
+    if not fetch.method.isalpha() or any(_LINE_BREAK.search(name + value) for name, value in fields.items()):
+        raise FetchError("a method or header that cannot be sent", Blame.URL, permanent=True)
+    return f"{fetch.method} {target} HTTP/1.1\r\n{_lines(fields)}\r\n".encode(errors="replace") + body
+
+
+def _lines(fields: CIMultiDict[str]) -> str:
+    return "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+
+
+async def _read(message: RawResponseMessage, payload: aiohttp.StreamReader, cap: int) -> tuple[bytes, int]:
+    """The decoded body, and how many bytes came over the wire. Holds at most the cap and a few steps in memory."""
+    if payload is aiohttp.EMPTY_PAYLOAD:
+        return b"", 0
+    headers = message.headers
+    length = headers.get(hdrs.CONTENT_LENGTH)
+    encoding = headers.get(hdrs.CONTENT_ENCODING)
+    if length is not None and hdrs.TRANSFER_ENCODING not in headers:
+        if int(length) > cap:
+            raise _too_large(cap)
+        if encoding is None and int(length) <= _AT_ONCE:
+            body = await payload.read()
+            return body, len(body)
+    decoder = _decoder(encoding)
+    decoded = BytesIO()  # unlike a list of pieces it gives out its bytes without a second copy
+    received = 0
+    while block := await payload.readany():
+        received += len(block)
+        if received > cap:
+            raise _too_large(cap)
+        for piece in decoder.feed(block) if decoder else (block,):
+            if decoded.tell() + len(piece) > cap:
+                raise _too_large(cap)
+            decoded.write(piece)
+            if len(piece) >= _STEP:
+                await asyncio.sleep(0)
+    if received and decoder and not decoder.complete:
+        raise FetchError(f"{encoding} body cut short", Blame.URL)
+    return decoded.getvalue(), received
+
+
+def _too_large(cap: int) -> FetchError:
+    size = f"{cap / 2**20:g} MB" if cap >= 2**20 else f"{cap} bytes"
+    return FetchError(f"body larger than {size}", Blame.URL, permanent=True)
+
+
+class _Inflate:
+    """gzip (several members too), and deflate as the standard says (zlib) and as some servers do it (raw)."""
+
+    def __init__(self, *, gzip: bool) -> None:
+        self._gzip = gzip
+        self._members = 0
+        self._begun = b""
+        self._stream: zlib._Decompress | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self._stream is not None and self._stream.eof
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The decoded bytes in pieces of at most a step. What follows the end of the stream is not looked at."""
+        while data:
+            if self._stream is None:
+                data = self._begun + data
+                if len(data) < 2:
+                    self._begun = data
+                    return
+                self._stream = zlib.decompressobj(self._window(data))
+            elif self._stream.eof:
+                self._members += 1
+                if not self._gzip or not b"\x1f\x8b".startswith(data[:2]) or self._members > 1000:
+                    return
+                self._stream = zlib.decompressobj(31)
+            yield self._stream.decompress(data, _STEP)
+            data = self._stream.unconsumed_tail or self._stream.unused_data
+
+    def _window(self, data: bytes) -> int:
+        if self._gzip:
+            return 31
+        return 15 if data[0] & 15 == 8 and int.from_bytes(data[:2]) % 31 == 0 else -15
+
+
+class _Brotli:
+    """br. Its pieces are up to twice a step long."""
+
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._stream.is_finished())
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while not self._stream.is_finished():
+            piece = self._stream.process(data, output_buffer_limit=_STEP)
+            yield piece
+            data = b""
+            if not piece and self._stream.can_accept_more_data():
+                return
+
+
+def _decoder(encoding: str | None) -> _Inflate | _Brotli | None:
+    """What takes the encoding off; None = there is none."""
+    match (encoding or "identity").strip().lower():
+        case "gzip" | "x-gzip":
+            return _Inflate(gzip=True)
+        case "deflate":
+            return _Inflate(gzip=False)
+        case "br":
+            return _Brotli()
+        case "identity" | "":
+            return None
+        case unknown:
+            raise FetchError(f"unknown content encoding {unknown[:40]!r}", Blame.URL, permanent=True)
+
+
+_FOREIGN = (aiohttp.ClientError, HttpProcessingError, OSError, zlib.error, brotli.error)
+"""All that others raise at us. OSError includes ssl.SSLError, socket.gaierror and TimeoutError."""
+
+_REFUSALS = {
+    errno.ECONNREFUSED: ("connection refused", Blame.HOST),
+    errno.ECONNRESET: ("connection reset", Blame.HOST),
+    errno.EHOSTUNREACH: ("host not reachable", Blame.HOST),
+    errno.ENETUNREACH: ("network not reachable", Blame.HOST),
+    errno.ETIMEDOUT: ("connection timed out", Blame.HOST),
+    errno.EMFILE: ("too many open files", Blame.WORKER),
+}
+
+
+def _translated(error: Exception, total: float | None, patience: float, connect: float) -> FetchError:
+    """The one place where foreign errors become ours. `total`: the time for all of it is over, and it was this long."""
+    match error:
+        case TimeoutError() if total is not None:
+            return FetchError(f"timed out after {total:g} s", Blame.HOST)
+        case aiohttp.SocketTimeoutError():
+            return FetchError(f"no data for {patience:g} s", Blame.HOST)
+        case TimeoutError() if error.errno is None:
+            return FetchError(f"no connection within {connect:g} s", Blame.HOST)
+        case aiohttp.ClientConnectorCertificateError():
+            found = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+            return FetchError(f"TLS certificate not valid: {found}", Blame.HOST, permanent=True)
+        case aiohttp.ClientConnectorDNSError():
+            hopeless = error.os_error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
+            return FetchError("no such host" if hopeless else "name lookup failed", Blame.HOST)
+        case ssl.SSLError():
+            reason = getattr(getattr(error, "os_error", error), "reason", None) or "broken off"
+            return FetchError(f"TLS failed: {reason.lower().replace('_', ' ')}", Blame.HOST)
+        case aiohttp.ServerDisconnectedError():
+            return FetchError("connection closed before an answer", Blame.HOST)
+        case aiohttp.ClientPayloadError():
+            return FetchError("body cut short", Blame.HOST)
+        case HttpProcessingError():
+            return FetchError(f"malformed answer: {error.message.strip().splitlines()[0][:100]}", Blame.URL)
+        case zlib.error() | brotli.error():
+            return FetchError("damaged compressed body", Blame.URL)
+        case OSError():
+            return FetchError(*_REFUSALS.get(error.errno or 0, (f"connection failed: {error.strerror}", Blame.HOST)))
+        case _:
+            return FetchError(f"request failed: {error}", Blame.HOST)
