@@ -79,7 +79,8 @@ class Settlement(msgspec.Struct, frozen=True):
     """The end of one lease. Effective once, and only with the token of a lease that still lives.
 
     `started_at`: when its (last) request started, by the store's clock; None = no request was made, the slot's clock
-    does not move. `refused`: links that were not let in.
+    does not move. `refused`, `duplicates`: links that the worker did not pass on, because they cannot be fetched
+    or because it knows that the run has them.
     `crawl_delay`: what the site's robots.txt asks for; raises the delay of its slots from now on.
     """
 
@@ -91,4 +92,5 @@ class Settlement(msgspec.Struct, frozen=True):
     requests: int = 0
     received: int = 0
     refused: int = 0
+    duplicates: int = 0
     crawl_delay: Millis | None = None

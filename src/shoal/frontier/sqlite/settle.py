@@ -60,6 +60,7 @@ def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[int]:
         counts["requests"] += settlement.requests
         counts["received"] += settlement.received
         counts["refused"] += settlement.refused
+        counts["duplicates"] += settlement.duplicates
         _free(settled, tx.now, settlement, (site, exit_name), clocks)
         if auto_ack:
             tx.lines[line]["leased"] -= 1

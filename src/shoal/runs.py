@@ -1,0 +1,105 @@
+"""Runs as a whole: giving them an id, creating them, and filling them with what they start from."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+
+from shoal.frontier.protocol import Engine, NewRun
+from shoal.intake.admission import Refused, to_task
+from shoal.request import Request
+from shoal.scraper import Scraper
+from shoal.task import NewTask, RunState
+
+BATCH = 1000
+"""Tasks that are enqueued in one transaction while seeding."""
+
+REFUSALS_SHOWN = 20
+
+
+@dataclass(slots=True)
+class Seeded:
+    """What a run was filled with. `refused` holds the first few; `refusals` counts them all."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    refusals: int = 0
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def new_run_id(scraper: str) -> str:
+    """Readable, sortable by time, and unique: `books-20261116-013501-x4f2`."""
+    now = datetime.now(UTC)
+    return f"{scraper}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+async def seed(
+    engine: Engine,
+    scraper: Scraper,
+    run_id: str,
+    *,
+    urls: AsyncIterable[str] | Iterable[str] | None = None,
+    input: bytes | None = None,  # noqa: A002 - the word of the API
+    mode: str | None = None,
+    queue: str | None = None,
+) -> Seeded:
+    """Create the run if it does not exist, enqueue what it starts from as a stream, and seal it.
+
+    `urls`: instead of what the scraper starts from. Interrupted and called again, it ends with the same tasks: what has
+    been let in before is a duplicate. A run that is sealed already is left as it is.
+    """
+    model = scraper.parse_input(input) if urls is None else None
+    run = await engine.frontier.create_run(
+        NewRun(run_id, scraper.name, scraper.policy(), mode or scraper.mode, queue, input)
+    )
+    seeded = Seeded()
+    if run.state is not RunState.OPEN:
+        return seeded
+    requests = scraper.requests_at_start(model) if urls is None else _plain(urls)
+    batch: list[NewTask] = []
+    position = 0
+    async for request in requests:
+        position += 1
+        task = to_task(request, scraper)
+        if isinstance(task, Refused):
+            seeded.refusals += 1
+            if len(seeded.refused) < REFUSALS_SHOWN:
+                seeded.refused.append((task.url, task.reason))
+            continue
+        batch.append(_once(task, position))
+        if len(batch) >= BATCH:
+            await _enqueue(engine, run_id, batch, seeded)
+            batch = []
+    if batch:
+        await _enqueue(engine, run_id, batch, seeded)
+    await engine.frontier.seal_run(run_id)
+    return seeded
+
+
+async def _enqueue(engine: Engine, run_id: str, batch: list[NewTask], seeded: Seeded) -> None:
+    enqueued = await engine.frontier.enqueue(run_id, batch)
+    seeded.accepted += enqueued.accepted
+    seeded.duplicates += enqueued.duplicates
+
+
+def _once(task: NewTask, position: int) -> NewTask:
+    """A start request with `dedup=False` is let in however often its URL occurs, but only once per place in the list:
+    so that seeding can be interrupted and repeated."""
+    if task.key is not None:
+        return task
+    key = hashlib.sha256(f"start {position} {task.url}".encode()).digest()
+    return msgspec.structs.replace(task, key=key)
+
+
+async def _plain(urls: AsyncIterable[str] | Iterable[str]) -> AsyncIterator[Request]:
+    if isinstance(urls, AsyncIterable):
+        async for url in urls:
+            yield Request(url)
+    else:
+        for url in urls:
+            yield Request(url)
