@@ -76,12 +76,20 @@ class Worker:
         self._finished: list[Settlement] = []
         self._news = asyncio.Event()
         self._lost: set[int] = set()
+        self._grace = options.grace
         self._stopping = False
 
     def stop(self) -> None:
         """Claim nothing more; let what is in flight end, or give it back when `grace` is over. May be called twice."""
         self._stopping = True
         self._news.set()
+
+    def abort(self) -> None:
+        """Stop at once, and give back what is held without waiting for it."""
+        self._grace = 0.0
+        self.stop()
+        for task in self._tasks.values():
+            task.cancel()
 
     async def run(self) -> None:
         """Work until there is nothing to do (`drain`) or `stop` is called. Raises EngineError if the store fails."""
@@ -191,7 +199,7 @@ class Worker:
             if not held.starts:
                 self._tasks[held.lease.token].cancel()
         if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=self._options.grace)
+            await asyncio.wait(list(self._tasks.values()), timeout=self._grace)
         for task in self._tasks.values():
             task.cancel()
         if self._tasks:
