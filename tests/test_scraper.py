@@ -324,6 +324,8 @@ async def test_start_is_given_the_input_if_it_asks_for_it() -> None:
         ("https://shop.example/?q=milk&zip=10115", "milk"),
         ("https://shop.example/?q=eggs&zip=10115", "eggs"),
     ]
+    with pytest.raises(BadScraper, match="needs an input with items, zipcode"):
+        await begun(cart)
     without = Scraper("cart", input=Cart)
     without.start(lambda: "https://a.example/")
     assert len(await begun(without, given)) == 1
@@ -334,6 +336,12 @@ async def test_start_yields_no_items() -> None:
     books.start(lambda: {"title": "x"})
     with pytest.raises(BadScraper, match=r"@start <lambda> \(test_scraper.py:\d+\) yielded a dict; it yields Requests"):
         await begun(books)
+
+
+async def test_start_may_have_defaults() -> None:
+    books = Scraper("books")
+    books.start(lambda url="https://a.example/": url)
+    assert await begun(books) == [Request("https://a.example/")]
 
 
 def test_start_takes_what_it_can_be_given_and_is_there_once() -> None:

@@ -187,7 +187,17 @@ def test_many_links_come_once_in_order_and_the_broken_ones_apart() -> None:
     assert broken == [("htp://x", "its scheme 'htp' is not http or https")]
 
 
+def test_plain_links_do_not_go_through_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = Resolver("https://a.example/b/c?q=1")
+    monkeypatch.setattr("shoal.url.join_url", None)
+    plain = ["/x/y.html", "x?page=2", "https://a.example/z"]
+    expected = ["https://a.example/x/y.html", "https://a.example/b/x?page=2", "https://a.example/z"]
+    assert [resolver.join(href) for href in plain] == expected
+    assert resolver.join_all(plain) == (expected, [])
+
+
 @given(URLS, st.lists(REFERENCES, max_size=5))
+@example("http://a/b/c", ["/./x", "/x/../y", "a" * 9000, "/" + "a" * 9000])
 def test_joining_many_is_joining_each(base: Any, hrefs: Any) -> None:
     try:
         resolver = Resolver(base)

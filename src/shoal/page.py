@@ -229,15 +229,17 @@ class Page:
 
     def _address_of_links(self) -> str:
         """What relative links are relative to: <base href>, if the page is HTML and has a usable one."""
+        # Without a redirect this is the request's own, which may be known to be normalised.
+        address = self.request.url if self.request.url == self.url else self.url
         if "html" not in self.headers.get("Content-Type", "html"):
-            return self.url
+            return address
         declared = self._parsed().css_first("base[href]")
         if declared is None:
-            return self.url
+            return address
         try:
-            return NormalURL(Resolver(self.url).join(_attribute(declared, "href") or ""))
+            return NormalURL(Resolver(address).join(_attribute(declared, "href") or ""))
         except BadURL:
-            return self.url
+            return address
 
     # Decoding and parsing
 

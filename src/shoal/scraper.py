@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from shoal.allow import Allowance, Entry
@@ -138,8 +140,8 @@ class Scraper:
             raise BadScraper(f"Scraper {self.name!r}: @start is put on a function, not on {function!r}.")
         if self._start is not None:
             raise BadScraper(f"Scraper {self.name!r} has two @start functions: {defined_at(self._start)} is the first.")
-        needed = _arguments(function)
-        if needed > (1 if self.input is not None else 0):
+        least, _ = _arguments(function)
+        if least > (1 if self.input is not None else 0):
             wants = (
                 "at most one argument, its input" if self.input is not None else "no argument, as there is no input="
             )
@@ -170,7 +172,8 @@ class Scraper:
         if label in self.handlers:
             first = defined_at(self.handlers[label].function)
             raise BadScraper(f"Scraper {self.name!r} has {shown} twice: at {first} and at {defined_at(function)}.")
-        if _arguments(function) != 1:
+        least, most = _arguments(function)
+        if not least <= 1 <= most:
             raise BadScraper(
                 f"Scraper {self.name!r}: {shown}, {name_of(function)} ({defined_at(function)}), "
                 "must take one argument, the page."
@@ -214,8 +217,11 @@ class Scraper:
             yield Request(first) if isinstance(first, str) else first
         if self._start is None:
             return
-        given = self._start(input) if _arguments(self._start) == 1 else self._start()
-        async for leaf in flatten(given):
+        _, most = _arguments(self._start)
+        begin = (
+            self._start if self.input is None or most == 0 else partial(self._start, input or self.parse_input(None))
+        )
+        async for leaf in flatten(begin()):
             if isinstance(leaf, Request):
                 yield leaf
             elif isinstance(leaf, str):
@@ -247,14 +253,12 @@ class Scraper:
         )
 
 
-def _arguments(function: Callable[..., Any]) -> int:
-    """How many arguments a function must or, without defaults, would be given."""
+def _arguments(function: Callable[..., Any]) -> tuple[int, float]:
+    """How many arguments a function must be given, and how many it can be given."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 1
+    except (TypeError, ValueError):  # written in C, and silent about itself
+        return 0, math.inf
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = sum(p.default is p.empty for p in positional)
-    if required == 0 and (positional or any(p.kind is p.VAR_POSITIONAL for p in parameters)):
-        return 1
-    return required
+    open_end = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return sum(p.default is p.empty for p in positional), math.inf if open_end else len(positional)

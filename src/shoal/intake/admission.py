@@ -57,7 +57,8 @@ def to_task(
             return Refused(url, f"it is deeper than max_depth={scraper.max_depth}")
         if scraper.allow is not None and not scraper.allow(url):
             return Refused(url, "it is outside of what the scraper allows")
-    extra = _extra(request, scraper, parent_group)
+    group = parent_group if request.group is None else request.group
+    extra = NO_EXTRA if group is None and _is_plain(request) else _extra(request, scraper, group)
     key = None
     if request.dedup:
         # A file is not the page of the same address: whoever asks for both gets both.
@@ -120,25 +121,24 @@ def _asks(request: Request, scraper: Scraper) -> str:
     return f"Scraper {scraper.name!r} asks for {request.url}"
 
 
-def _extra(request: Request, scraper: Scraper, parent_group: str | None) -> Extra:
-    group = parent_group if request.group is None else request.group
-    method = request.method
-    if (
-        group is None
-        and request.data is None
-        and method == "GET"
+def _is_plain(request: Request) -> bool:
+    return (
+        request.data is None
+        and request.method == "GET"
         and request.headers is None
         and request.body is None
         and request.kind is _PAGE
-    ):
-        return NO_EXTRA
+    )
+
+
+def _extra(request: Request, scraper: Scraper, group: str | None) -> Extra:
     if request.data is not None:
         _check_data(request, scraper)
     body = request.body
     return Extra(
         data=request.data,
         group=group,
-        method=method.upper(),
+        method=request.method.upper(),
         headers=dict(request.headers) if request.headers else None,
         body=body.encode() if isinstance(body, str) else body,
         kind=request.kind,
