@@ -85,6 +85,9 @@ def test_xpath_finds_what_css_cannot_say() -> None:
     page = shop()
     assert page.xpath("//p[contains(., '4')]/text()").get() == "£4"
     assert answer(b"<a><B>x</B></a>", "application/xml").xpath("//B/text()").get() == "x"
+    assert answer(b"<a><B>x</B></a>", "application/xhtml+xml").xpath("//b/text()").get() == "x"
+    assert answer(b"<a><B>x</B></a>", "text/html").xpath("//b/text()").get() == "x"
+    assert answer(b"<a><B>x</B></a>").xpath("//b/text()").get() == "x"
     assert answer("<p>é</p>".encode("latin-1"), "text/html; charset=latin-1").xpath("//p/text()").get() == "é"
 
 
@@ -122,7 +125,7 @@ def test_json_is_read_and_what_is_none_is_shown() -> None:
     assert answer('{"a": "é"}'.encode("utf-16"), "application/json").json() == {"a": "é"}
     assert answer(b'{"a": NaN}').json()["a"] != 0
     with pytest.raises(ValueError, match=r"https://x.example/ is not JSON .* it begins with '<html>no'"):
-        answer(b"<html>no").json()
+        answer(b"  \n<html>no").json()
     with pytest.raises(ValueError, match=r"\(nothing\)"):
         answer(b"").json()
 

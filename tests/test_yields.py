@@ -6,6 +6,7 @@ import decimal
 import itertools
 import json
 import uuid
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -131,6 +132,14 @@ def test_nothing_is_lost_or_reordered_however_deep_it_lies(plan: Any) -> None:
         return [leaf async for leaf in flatten(made(plan))]
 
     assert asyncio.run(flat()) == leaves
+
+
+async def test_kinds_of_dicts_and_of_requests_count_as_what_they_are() -> None:
+    class Search(Request):
+        pass
+
+    search = Search("https://x.example/")
+    assert await sorted_out([OrderedDict(a=1), search]) == ([{"a": 1}], [search])
 
 
 async def test_items_of_every_kind_become_objects() -> None:

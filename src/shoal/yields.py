@@ -139,8 +139,6 @@ def _foreign(value: object) -> object:
         return value.model_dump(mode="json")  # type: ignore[attr-defined]
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, dict):
-        return dict(value)
     if isinstance(value, PurePath):
         return str(value)
     raise TypeError(f"a {type(value).__name__} cannot be put into JSON")
