@@ -172,6 +172,14 @@ async def test_a_post_carries_its_body(fetcher: HttpFetcher, site: HostileSite) 
     assert b"some text" in response.body
 
 
+async def test_only_the_fetcher_says_how_long_a_body_is(fetcher: HttpFetcher) -> None:
+    heads: list[bytes] = []
+    async with server(answering(answer(b"ok"), heads=heads)) as port:
+        headers = {"Content-Length": "999", "Transfer-Encoding": "chunked", "X-Own": "1"}
+        await fetcher.fetch(Fetch(f"http://127.0.0.1:{port}/", headers=headers), open_gate)
+    assert (b"X-Own" in heads[0], b"Content-Length" in heads[0], b"Transfer" in heads[0]) == (True, False, False)
+
+
 @pytest.mark.parametrize("headers", [{"X": "a\r\nEvil: 1"}, {"X\nEvil": "1"}])
 async def test_a_header_cannot_smuggle_another(
     fetcher: HttpFetcher, site: HostileSite, headers: dict[str, str]
@@ -198,6 +206,13 @@ async def test_an_interim_answer_is_passed_over(fetcher: HttpFetcher) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
     async with server(answering(early + answer(b"late"))) as port:
         assert (await get(fetcher, port)).body == b"late"
+
+
+async def test_a_change_of_protocol_is_not_an_answer(fetcher: HttpFetcher) -> None:
+    switch = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: upgrade\r\n\r\n"
+    async with server(answering(switch)) as port:
+        error = await failure(fetcher, Fetch(f"http://127.0.0.1:{port}/"))
+    assert error.text == "the server changed the protocol unasked"
 
 
 # The gate
@@ -288,20 +303,22 @@ async def test_a_new_connection_is_never_tried_twice(fetcher: HttpFetcher, site:
 
 
 async def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next(fetcher: HttpFetcher) -> None:
-    said = asyncio.Event()
+    bored = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split()[1]
         writer.write(answer(path))
-        await writer.drain()
+        await bored.wait()
         writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
-        await writer.drain()
-        said.set()
         await reader.read()
 
     async with server(serve) as port:
         assert (await get(fetcher, port, "/first")).body == b"/first"
-        await said.wait()
+        (kept,) = fetcher._opened
+        assert not kept.should_close
+        bored.set()
+        while not kept.should_close:  # noqa: ASYNC110 - aiohttp tells nobody
+            await asyncio.sleep(0)
         assert (await get(fetcher, port, "/second")).body == b"/second"
 
 
@@ -420,13 +437,14 @@ async def test_the_cap_is_exact(fetcher: HttpFetcher, size: int, fields: tuple[s
 
 
 async def test_compressed_nothing_without_end_is_broken_off(fetcher: HttpFetcher) -> None:
-    """Empty gzip members decode to nothing, so that only the bytes on the wire tell that it goes on."""
-    nothing = gzip.compress(b"") * 20_000
+    """Empty blocks decode to nothing, so that only the bytes on the wire tell that it goes on."""
+    nothing = b"\0\0\0\xff\xff" * 20_000
     chunk = b"%x\r\n%b\r\n" % (len(nothing), nothing)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: deflate\r\n\r\n")
+        writer.write(b"2\r\n\x78\xda\r\n")
         while True:
             writer.write(chunk)
             await writer.drain()
@@ -434,6 +452,15 @@ async def test_compressed_nothing_without_end_is_broken_off(fetcher: HttpFetcher
     async with server(serve) as port:
         error = await failure(fetcher, Fetch(f"http://127.0.0.1:{port}/", max_bytes=2**20))
     assert error.text == "body larger than 1 MB"
+
+
+async def test_gzip_in_very_many_parts_is_refused(fetcher: HttpFetcher) -> None:
+    for parts, fits in ((1001, True), (1002, False)):
+        async with server(answering(answer(gzip.compress(b"x") * parts, "Content-Encoding: gzip"))) as port:
+            if fits:
+                assert (await get(fetcher, port)).body == b"x" * parts
+            else:
+                assert (await failure(fetcher, Fetch(f"http://127.0.0.1:{port}/"))).permanent
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "deflate"])

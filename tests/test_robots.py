@@ -174,6 +174,14 @@ async def test_what_one_worker_learned_all_know(book: RobotsBook, cache: OneShel
     assert list(cache.kept) == [f"robots:{ORIGIN}"]
 
 
+async def test_a_cache_that_is_late_to_forget_is_not_believed(cache: OneShelf, clock: HandClock) -> None:
+    await RobotsBook(cache, AGENT, clock=clock).learn(ORIGIN, None, b"")
+    value, until = cache.kept[f"robots:{ORIGIN}"]
+    cache.kept[f"robots:{ORIGIN}"] = (value, until + MINUTE)
+    clock.moment = until
+    assert await RobotsBook(cache, AGENT, clock=clock).known(ORIGIN) is None
+
+
 async def test_known_rules_cost_no_look_into_the_cache(book: RobotsBook, cache: OneShelf) -> None:
     rules = await book.learn(ORIGIN, 404, b"")
     assert (book.remembered(ORIGIN), await book.known(ORIGIN), cache.asked) == (rules, rules, 0)

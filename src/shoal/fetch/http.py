@@ -1,8 +1,8 @@
 """Fetching over HTTP/1.1: aiohttp's connections and parser, with a request and an answer of our own around them.
 
-`aiohttp.ClientSession` is left out on purpose. It sends a request again behind the caller's back, also on a connection
-it has just opened, so that one start of a slot can be two at the target; and its request and response objects cost more
-than the rest of a fetch. What is used: a connector per exit (pool, name lookup, TLS), its protocol and the C parser.
+`aiohttp.ClientSession` is left out on purpose: it sends a request again by itself, also on a connection it has just
+opened, so that one start can be two at the target; and it costs as much as all the rest of a fetch. What is used: a
+connector per exit (pool, name lookup, TLS), its protocol and the C parser.
 """
 
 from __future__ import annotations
@@ -81,11 +81,9 @@ class _Origin:
 class HttpFetcher:
     """A `Fetcher` on aiohttp, for one event loop.
 
-    The gate is called once for every request that is written, in the same turn of the event loop, when the connection
-    is there. It is called a second time within one fetch in one case only: a connection that was kept open turns out to
-    have been closed by the server before any answer, and the method is safe to repeat. Then the request is sent once
-    more, and the gate may refuse that.
-
+    The gate is called once for every request that is written, in the same turn of the event loop, on a connection that
+    is open. Within one fetch that can be twice: where a connection that was kept turns out to have been closed by the
+    server before any answer, and the method is safe to repeat, the request is sent once more. The gate may refuse that.
     `keep`: with more connections open than this, busy and idle, one is closed after its answer.
     """
 
@@ -235,8 +233,8 @@ def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar 
         own = fields.get(hdrs.COOKIE)
         if cookies := "; ".join([own, *stored] if own else stored):
             fields[hdrs.COOKIE] = cookies
-    fields.popall(hdrs.TRANSFER_ENCODING, None)
-    fields.popall(hdrs.CONTENT_LENGTH, None)
+    for ours in (hdrs.TRANSFER_ENCODING, hdrs.CONTENT_LENGTH):
+        fields.popall(ours, None)
     body = fetch.body or b""
     if body or fetch.method in ("POST", "PUT", "PATCH"):
         fields[hdrs.CONTENT_LENGTH] = str(len(body))
@@ -308,9 +306,11 @@ class _Inflate:
                     return
                 self._stream = zlib.decompressobj(self._window(data))
             elif self._stream.eof:
-                self._members += 1
-                if not self._gzip or not b"\x1f\x8b".startswith(data[:2]) or self._members > 1000:
+                if not self._gzip or not b"\x1f\x8b".startswith(data[:2]):
                     return
+                self._members += 1
+                if self._members > 1000:  # each costs a copy of what is left
+                    raise FetchError("gzip body in more than 1000 parts", Blame.URL, permanent=True)
                 self._stream = zlib.decompressobj(31)
             yield self._stream.decompress(data, _STEP)
             data = self._stream.unconsumed_tail or self._stream.unused_data
