@@ -34,16 +34,8 @@ class Crawl:
         self._quiet = quiet
 
     async def work(self, run_id: str, *, processes: int) -> bool:
-        """Work until nothing is left to do here. True = the user interrupted it."""
-        run = await self._engine.reader.run(run_id)
-        options = WorkerOptions(
-            concurrency=self._settings.concurrency,
-            lanes=page_lanes([self._scraper]),
-            queues=(run.queue,),
-            drain=True,
-            user_agent=self._settings.agent,
-        )
-        worker = Worker(self._engine, [self._scraper], options)
+        """Work until nothing is left to do here. True = the user interrupted it. Raises what the worker raises."""
+        worker = await self._worker(run_id)
         crew = Crew(self._command(run_id), {"SHOAL_ENGINE": self._settings.engine}, size=processes - 1, report=say)
 
         def drain() -> None:
@@ -53,30 +45,31 @@ class Crawl:
 
         def force() -> None:
             crew.kill()
-            worker.abort()
+            working.cancel()
 
         with interruptible(drain, force) as interruption:
-            async with _watched(self._engine.reader, run_id, display_for(quiet=self._quiet)):
-                await _together(worker, crew)
+            display = display_for(quiet=self._quiet)
+            async with _watched(self._engine.reader, run_id, display), asyncio.TaskGroup() as group:
+                working = group.create_task(worker.run())
+                group.create_task(crew.run())
         return interruption.times > 0
+
+    async def _worker(self, run_id: str) -> Worker:
+        run = await self._engine.reader.run(run_id)
+        options = WorkerOptions(
+            user_agent=self._settings.agent,
+            concurrency=self._settings.concurrency,
+            lanes=page_lanes([self._scraper]),
+            queues=(run.queue,),
+            drain=True,
+        )
+        return Worker(self._engine, [self._scraper], options)
 
     def _command(self, run_id: str) -> Sequence[str]:
         return (
             sys.executable, "-m", "shoal", "worker", self._target, "--run-id", run_id,
             "--concurrency", str(self._settings.concurrency), "--drain", "--quiet", "--until-eof",
         )  # fmt: skip
-
-
-async def _together(worker: Worker, crew: Crew) -> None:
-    """Both to their end. If the worker fails, the crew is told to stop and waited for, and the failure is raised."""
-    others = asyncio.create_task(crew.run())
-    try:
-        await worker.run()
-    except BaseException:
-        crew.stop()
-        raise
-    finally:
-        await others
 
 
 @asynccontextmanager

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 PAUSE_BEFORE_RESTART = 1.0
+PATIENCE = 15.0
+"""Seconds that a process is given to end in good order."""
 
 
 class Crew:
     """Child processes that do the same work. One that dies is reported and replaced, a few times in all.
 
-    Children are in process groups of their own, so that a Ctrl-C reaches them through us and only once. Each holds the
+    Children are in sessions of their own, so that a Ctrl-C reaches them through us and only once. Each holds the
     other end of a pipe as its standard input: when we are gone, however that came, the pipe ends and they stop.
     """
 
@@ -38,7 +41,7 @@ class Crew:
         self._stopping = False
 
     async def run(self) -> None:
-        """Start all and return when all have ended. Cancelled: they are killed."""
+        """Start all and return when all have ended. Cancelled: they are told to stop, and killed if they do not."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._size):
                 group.create_task(self._keep())
@@ -69,7 +72,7 @@ class Crew:
 
     async def _one(self) -> int:
         process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=asyncio.subprocess.PIPE, env=self._environment, process_group=0
+            *self._command, stdin=asyncio.subprocess.PIPE, env=self._environment, start_new_session=True
         )
         self._processes.add(process)
         try:
@@ -77,8 +80,7 @@ class Crew:
                 process.terminate()
             return await process.wait()
         except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
+            await _end(process)
             raise
         finally:
             self._processes.discard(process)
@@ -87,3 +89,14 @@ class Crew:
         for process in self._processes:
             if process.returncode is None:
                 process.send_signal(number)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Not orderly if it cannot be, but surely."""
+    try:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await asyncio.wait_for(process.wait(), PATIENCE)
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -69,6 +69,8 @@ def in_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _report(error: Exception, *, debug: bool) -> int:
+    while isinstance(error, ExceptionGroup):  # what ends a group of tasks is what went wrong in the first of them
+        error = error.exceptions[0]
     if isinstance(error, _COMMAND_ERROR):
         return _usage(error)
     if isinstance(error, ShoalError):

@@ -3,50 +3,74 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from shoal.cli.frame import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ECHO = 0.25
+"""Seconds in which a second signal is taken for an echo of the first: `timeout` and some shells send it twice."""
+_SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Interruption:
-    """How often the user asked to stop, and what to do each time."""
+    """How often the user asked to stop, and what to do each time: drain, force, and at last just end the process.
+
+    It is called by the interpreter itself and not by the loop, which a handler that never returns may be blocking: if
+    the loop has not even begun to drain when the second signal comes, the process ends there and then. That loses
+    nothing, as everything that was acknowledged is stored.
+    """
 
     def __init__(self, drain: Callable[[], None], force: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
         self._drain = drain
         self._force = force
+        self._draining = False
+        self._first = 0.0
         self.times = 0
 
-    def __call__(self) -> None:
+    def __call__(self, *_: Any) -> None:
+        now = time.monotonic()
+        if self.times and now - self._first < ECHO:
+            return
+        self._first = self._first or now
         self.times += 1
         if self.times == 1:
-            self._drain()
+            self._loop.call_soon_threadsafe(self._begin)
+        elif self.times == 2 and self._draining:
+            self._loop.call_soon_threadsafe(self._force)
         else:
-            self._force()
+            if sys.stderr.isatty():
+                os.write(2, _SHOW_CURSOR)
+            os._exit(INTERRUPTED)
 
     @property
     def forced(self) -> bool:
         """Whether the user did not want to wait."""
         return self.times > 1
 
+    def _begin(self) -> None:
+        self._draining = True
+        self._drain()
+
 
 @contextmanager
 def interruptible(drain: Callable[[], None], force: Callable[[], None]) -> Iterator[Interruption]:
-    """Within the block, signals call `drain` the first time and `force` from the second on. Needs a running loop."""
-    loop = asyncio.get_running_loop()
+    """Within the block, signals call `drain` the first time and `force` the second. Needs a running loop."""
     interruption = Interruption(drain, force)
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    for number in SIGNALS:
-        loop.add_signal_handler(number, interruption)
+    before = {number: signal.signal(number, interruption) for number in SIGNALS}
     try:
         yield interruption
     finally:
         for number, handler in before.items():
-            loop.remove_signal_handler(number)
             signal.signal(number, handler)
 
 

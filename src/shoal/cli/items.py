@@ -48,7 +48,9 @@ def items(
 def export_(
     run: RunArgument,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="A .jsonl or .csv file; - = stdout.")],
-    format_: Annotated[Format | None, typer.Option("--format", help="Instead of what the file's suffix says.")] = None,
+    format_: Annotated[
+        Format | None, typer.Option("--format", metavar="jsonl|csv", help="Instead of what the file's suffix says.")
+    ] = None,
     engine: EngineOption = None,
     config: ConfigOption = None,
 ) -> None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from shoal.cli.crawl import Crawl
 from shoal.cli.frame import FAILURES, INTERRUPTED, OK, complain, say
 from shoal.cli.interrupt import interrupted_at_once
-from shoal.cli.lanes import FILES_LANE
+from shoal.cli.lanes import left_for_pages
 from shoal.cli.opening import opened
 from shoal.cli.progress import display_for, follow_to_end
 from shoal.cli.summary import as_json, summary
-from shoal.cli.text import count, print_json
+from shoal.cli.text import count, plain, print_json
 from shoal.errors import UnknownRun, UsageError
 from shoal.export import Output, export, items_of
-from shoal.runs import new_run_id, seed
+from shoal.runs import Seeded, new_run_id, seed
 from shoal.settings import mask_url
 from shoal.task import RunState
 
@@ -55,34 +55,43 @@ class Job:
             run_id, enqueued = await self._begin(engine)
             if self.scraper.mode == "distributed":
                 return await self._hand_over(engine, run_id, enqueued)
-            began = time.monotonic()
+            began, before = time.monotonic(), (await engine.reader.run(run_id)).counters.done
             crawl = Crawl(engine, self.scraper, self.settings, self.target, quiet=self.quiet)
             interrupted = await crawl.work(run_id, processes=self.workers)
             run = await engine.reader.run(run_id)
-            if interrupted and _left(run):
+            if interrupted and left_for_pages(run):
                 self._say_how_to_resume(run)
                 return INTERRUPTED
-            return await self._end(engine, run, time.monotonic() - began)
+            return await self._end(engine, run, time.monotonic() - began, before)
 
     async def _begin(self, engine: Engine) -> tuple[str, int]:
         """The run to work on, seeded: a new one, or one left unfinished. Answers its id and how much was enqueued."""
         run = await self._chosen(engine.reader)
-        run_id = run.run_id if run is not None else self.run_id or new_run_id(self.scraper.name)
-        if run is not None:
-            await engine.frontier.resume_run(run_id)
-            if run.state is not RunState.OPEN and self.urls is None:
-                say(f"Going on with {run_id}: {count(run.counters.done, 'page')} done, {_left(run):,} left.")
-                return run_id, 0
+        if run is None:
+            return await self._seed(engine, self.run_id or new_run_id(self.scraper.name), self.input)
+        await engine.frontier.resume_run(run.run_id)
+        if run.state is RunState.OPEN:
+            whence = "the URLs given" if self.urls else "where the scraper starts"
+            say(f"The run {run.run_id} was interrupted while it was being filled; filling it again from {whence}.")
+            return await self._seed(engine, run.run_id, self.input or run.input)
+        if self.urls is not None:
+            raise UsageError(
+                f"The run {run.run_id} has its URLs already; with --resume leave --url and --urls-file away."
+            )
+        say(f"Going on with {run.run_id}: {count(run.counters.done, 'page')} done, {run.counters.remaining:,} left.")
+        return run.run_id, 0
+
+    async def _seed(self, engine: Engine, run_id: str, given: bytes | None) -> tuple[str, int]:
         try:
             with interrupted_at_once():
-                seeded = await seed(engine, self.scraper, run_id, urls=self.urls, input=self.input)
+                seeded = await seed(engine, self.scraper, run_id, urls=self.urls, input=given)
         except KeyboardInterrupt:
             say(
                 f"Interrupted while the run was being filled. The same command with --resume --run-id {run_id} goes on."
             )
             raise
-        self._report(seeded.refused)
-        if not seeded.accepted and not seeded.duplicates and run is None:
+        self._report(seeded)
+        if not seeded.accepted and not seeded.duplicates:
             raise UsageError(
                 f"There is nothing to fetch: {self.scraper.name!r} begins nowhere that can be fetched. "
                 "Give it start=[…] in its code, or a --url."
@@ -118,7 +127,7 @@ class Job:
                 f"There is no unfinished run of {self.scraper.name!r} to resume. "
                 f"Start a new one with `shoal run {self.target}`."
             )
-        return next((run for run in mine if _left(run) or run.state is RunState.OPEN), mine[0])
+        return next((run for run in mine if left_for_pages(run) or run.state is RunState.OPEN), mine[0])
 
     async def _hand_over(self, engine: Engine, run_id: str, enqueued: int) -> int:
         """Distributed mode: say where the work is and how to do it; with --wait, follow it."""
@@ -133,10 +142,10 @@ class Job:
             return OK
         began = time.monotonic()
         run = await follow_to_end(engine.reader, run_id, display_for(quiet=self.quiet))
-        return await self._end(engine, run, time.monotonic() - began)
+        return await self._end(engine, run, time.monotonic() - began, 0)
 
-    async def _end(self, engine: Engine, run: Run, seconds: float) -> int:
-        """The items go where they were asked for, the counts to the user."""
+    async def _end(self, engine: Engine, run: Run, seconds: float, earlier: int) -> int:
+        """The items go where they were asked for, the counts to the user. `earlier`: pages that were done before."""
         where = None
         if self.output is not None:
             number = await export(items_of(engine.reader, run.run_id), self.output)
@@ -146,47 +155,38 @@ class Job:
         elif not self.quiet:
             if where is None and run.counters.items:
                 where = f"none; `shoal export {run.run_id} -o {self.scraper.name}.jsonl` writes the items"
-            say(summary(run, seconds=seconds, output=where))
+            say(summary(run, seconds=seconds, earlier=earlier, output=where))
         if run.state is RunState.CANCELLED:
             complain(f"The run {run.run_id} was cancelled while it was under way.")
             return FAILURES
-        if _left(run):
-            complain(f"{count(_left(run), 'task')} could not be worked on here; see `shoal stats {run.run_id}`.")
+        if "browser" in run.lanes:
+            complain(f"{count(run.lanes['browser'], 'task')} in the lane browser wait for a worker that has one.")
             return FAILURES
         return FAILURES if run.counters.dead else OK
 
-    def _report(self, refused: list[tuple[str, str]]) -> None:
+    def _report(self, seeded: Seeded) -> None:
         if self.urls is not None:
             self.urls.report()
-        if refused:
-            say(f"{count(len(refused), 'start URL')} refused:")
-            for url, reason in refused[:20]:
-                say(f"  {url}: {reason}")
+        if seeded.refusals:
+            say(f"{count(seeded.refusals, 'start URL')} refused:")
+            for url, reason in seeded.refused:
+                say(f"  {plain(url)}: {reason}")
 
     def _say_how_to_resume(self, run: Run) -> None:
         command = ["shoal", "run", self.target, "--resume"]
         if self.engine_given:
             command += ["--engine", mask_url(self.settings.engine)]
         say(
-            f"Stopped with {count(run.counters.done, 'page')} done and {_left(run):,} left. Nothing is lost. "
+            f"Stopped with {count(run.counters.done, 'page')} done and {left_for_pages(run):,} left. Nothing is lost. "
             f"Go on with: {shlex.join(command)}"
         )
 
 
-def _left(run: Run) -> int:
-    """Tasks that page workers have still to do."""
-    return run.counters.remaining - run.lanes.get(FILES_LANE, 0)
-
-
-def read_input(scraper: Scraper, text: str | None) -> bytes | None:
-    """The input of a run as JSON, held against the scraper's model. `@file.json` is read. Raises UsageError."""
-    raw: bytes | None = None
-    if text is not None and text.startswith("@"):
-        try:
-            raw = Path(text[1:]).read_bytes()
-        except OSError as error:
-            raise UsageError(f"The input file {text[1:]!r} cannot be read: {error.strerror}.") from None
-    elif text is not None:
-        raw = text.encode()
-    scraper.parse_input(raw)
-    return raw
+def read_input(text: str | None) -> bytes | None:
+    """What `--input` gives: JSON, or the content of `@file.json`. Raises UsageError if the file cannot be read."""
+    if text is None or not text.startswith("@"):
+        return None if text is None else text.encode()
+    try:
+        return Path(text[1:]).read_bytes()
+    except OSError as error:
+        raise UsageError(f"The input file {text[1:]!r} cannot be read: {error.strerror}.") from None

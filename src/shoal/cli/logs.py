@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 if TYPE_CHECKING:
-    from structlog.typing import Processor
+    from structlog.typing import EventDict, Processor
 
     from shoal.settings import Settings
 
@@ -26,9 +26,15 @@ class _Stderr(logging.Handler):
             self.handleError(record)
 
 
+def _without_nothing(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """A line says what is known, and not what is not."""
+    return {key: value for key, value in event.items() if value is not None}
+
+
 def configure_logs(settings: Settings) -> None:
     """Send what Shoal and its libraries log to stderr, in one form, from the level of the settings on."""
     shared: list[Processor] = [
+        _without_nothing,
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,

@@ -53,9 +53,11 @@ class PlainLines:
 
     def update(self, run: Run) -> None:
         now = self._clock.elapsed()
+        seconds = (now - self._began) / 1000
         self._pace.add(now / 1000, run.counters)
-        self._stream.write(f"{run.scraper}: {progress_line(run, self._pace, (now - self._began) / 1000)}\n")
-        self._stream.flush()
+        if seconds >= 1:  # there is nothing to say yet
+            self._stream.write(f"{run.scraper}: {progress_line(run, self._pace, seconds)}\n")
+            self._stream.flush()
 
     def close(self) -> None: ...
 

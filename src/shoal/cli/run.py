@@ -30,14 +30,16 @@ def run(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the items: .jsonl, .csv; - = stdout.")
     ] = None,
     format_: Annotated[
-        Format | None, typer.Option("--format", help="Form of the output, instead of what its suffix says.")
+        Format | None,
+        typer.Option("--format", metavar="jsonl|csv", help="Form of the output, instead of what its suffix says."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the newest unfinished run of this scraper, or with --run-id.")
     ] = False,
     run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="Id of the run.")] = None,
     mode: Annotated[
-        Literal["single", "distributed"] | None, typer.Option("--mode", help="Instead of the scraper's own mode.")
+        Literal["single", "distributed"] | None,
+        typer.Option("--mode", metavar="single|distributed", help="Instead of the scraper's own mode."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="In distributed mode: follow the run until it ends.")] = False,
     workers: Annotated[int, typer.Option("--workers", min=1, max=1000, help="Processes to work with.")] = 1,
@@ -80,7 +82,7 @@ def run(
         settings=settings,
         engine_given=engine is not None,
         urls=GivenURLs(url or (), urls_file) if url or urls_file else None,
-        input=read_input(scraper, input_),
+        input=read_input(input_),
         run_id=run_id,
         resume=resume,
         output=where,

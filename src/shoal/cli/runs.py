@@ -52,13 +52,7 @@ def stats(
         print_json(as_json(found))
         return
     end = found.ended_at
-    print_line(summary(found, seconds=(end - found.created_at) / 1000 if end else None))
-    if end is None:
-        lanes = ", ".join(f"{lane} {number:,}" for lane, number in sorted(found.lanes.items()))
-        print_line(f"  started   {moment(found.created_at)}")
-        print_line(
-            f"  left      {found.counters.waiting:,} waiting, {found.counters.leased:,} in work ({lanes or '-'})"
-        )
+    print_line(summary(found, seconds=None if end is None else (end - found.created_at) / 1000))
 
 
 def cancel(run: RunArgument, engine: EngineOption = None, config: ConfigOption = None) -> None:

@@ -44,9 +44,17 @@ async def serve_runs(
             say(f"Working on {names} (lanes {', '.join(lanes)}) from {mask_url(settings.engine)}. Ctrl-C stops.")
         if until_eof:
             _when_stdin_ends(staff.stop)
-        with interruptible(staff.stop, staff.abort) as interruption:
-            await staff.run()
-        return INTERRUPTED if interruption.forced else OK
+        working = asyncio.ensure_future(staff.run())
+
+        def force() -> None:
+            working.cancel()
+
+        with interruptible(staff.stop, force) as interruption:
+            await asyncio.wait([working])
+        if interruption.forced:
+            return INTERRUPTED
+        await working
+        return OK
 
 
 def _when_stdin_ends(act: Callable[[], None]) -> None:

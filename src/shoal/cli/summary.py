@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shoal.cli.lanes import FILES_LANE
-from shoal.cli.text import count, duration, iso, size
+from shoal.cli.lanes import OWN_WORKERS
+from shoal.cli.text import count, duration, iso, moment, size
 
 if TYPE_CHECKING:
     from shoal.frontier.protocol import Run
@@ -31,8 +31,12 @@ def as_json(run: Run) -> dict[str, Any]:
     }
 
 
-def summary(run: Run, *, seconds: float | None = None, output: str | None = None) -> str:
-    """The table at the end of `shoal run`. `seconds`: how long it took. `output`: where the items went, if anywhere."""
+def summary(run: Run, *, seconds: float | None = None, earlier: int = 0, output: str | None = None) -> str:
+    """What became of a run, as a table.
+
+    `seconds`: how long it took, None = it is under way; `earlier` pages were done before that.
+    `output`: where the items went, if anywhere.
+    """
     counters = run.counters
     rows: list[tuple[str, str]] = [("pages", f"{counters.done:,}"), ("items", f"{counters.items:,}")]
     rows += [
@@ -45,17 +49,21 @@ def summary(run: Run, *, seconds: float | None = None, output: str | None = None
             ("refused", counters.refused, "  (links that cannot be fetched)"),
             ("cancelled", counters.cancelled, ""),
             ("dead", counters.dead, f"  (see `shoal dead list {run.run_id}`)"),
-            ("files waiting", run.lanes.get(FILES_LANE, 0), ""),
-            ("not done", counters.remaining - run.lanes.get(FILES_LANE, 0), ""),
+            *((f"{lane} waiting", run.lanes.get(lane, 0), "  (for workers of their own)") for lane in OWN_WORKERS),
         )
         if number > 0
     ]
     rows.append(("received", f"{size(counters.received)} in {count(counters.requests, 'request')}"))
     if seconds is not None:
-        pace = f"  ({counters.done / seconds:.1f} pages/s)" if seconds >= 1 and counters.done else ""
+        done = counters.done - earlier
+        pace = f"  ({done / seconds:.1f} pages/s)" if seconds >= 1 and done else ""
         rows.append(("time", f"{duration(seconds)}{pace}"))
     if output is not None:
         rows.append(("output", output))
+    if seconds is None:
+        lanes = ", ".join(f"{lane} {number:,}" for lane, number in sorted(run.lanes.items()))
+        rows.append(("started", moment(run.created_at)))
+        rows.append(("left", f"{counters.waiting:,} waiting, {counters.leased:,} in work ({lanes or 'no lane'})"))
     width = max(len(word) for word, _ in rows)
     head = f"{run.scraper}  {run.run_id}  {run.state.value}"
     return "\n".join([head, *(f"  {word.ljust(width)}  {value}" for word, value in rows)])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shoal.cli.frame import say
 from shoal.cli.text import count, plain
 from shoal.errors import BadURL, UsageError
-from shoal.url import normalise
+from shoal.url import NormalURL, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ class GivenURLs:
                 self._complaints.append(f"{place}: {plain(shown)}: {error.reason}")
             return
         self.accepted += 1
-        yield normal
+        yield NormalURL(normal)
 
     def report(self) -> None:
         """Say which URLs were refused and why, if any were."""
