@@ -78,8 +78,8 @@ Outcome = Done | Retried | Snoozed | Dead | Dropped
 class Settlement(msgspec.Struct, frozen=True):
     """The end of one lease. Effective once, and only with the token of a lease that still lives.
 
-    `started_at`: when its (last) request started, by the store's clock; None = no request was made, the slot's clock
-    does not move. `refused`, `duplicates`: links that the worker did not pass on, because they cannot be fetched
+    `started_at`: by when the target has seen its (last) request, by the store's clock; None = no request was made, the
+    slot's clock does not move. `refused`, `duplicates`: links that the worker did not pass on, because they cannot be fetched
     or because it knows that the run has them.
     `crawl_delay`: what the site's robots.txt asks for; raises the delay of its slots from now on.
     """

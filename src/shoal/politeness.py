@@ -27,13 +27,14 @@ def start_window(pace: Millis) -> Millis:
     return max(20, min(pace // 20, 200))
 
 
-def pace_margin(delay: Millis) -> Millis:
-    """What is added to the measured start of a request before the delay is counted from it.
+def transit_allowance(delay: Millis) -> Millis:
+    """How long after it was sent a request is taken to reach the target, unless its answer comes sooner.
 
-    The target sees a request a little after it was sent, and not always equally long after. Without this, two requests
-    sent exactly `delay` apart could arrive closer together. One hundredth of the delay, between 2 and 10 ms.
+    The pace is counted from the moment the target sees a request. That moment is not known, only that it lies before
+    the answer; but a slow answer should not slow down the pace. So whatever comes first counts: the answer, or this, a
+    twentieth of the delay, between 10 and 250 ms.
     """
-    return max(2, min(delay // 100, 10)) if delay else 0
+    return max(10, min(delay // 20, 250)) if delay else 0
 
 
 def retry_wait(attempts: int, chance: random.Random) -> Millis:

@@ -152,7 +152,7 @@ class Task(msgspec.Struct, frozen=True):
 class Lease(msgspec.Struct, frozen=True):
     """A task handed to a worker, with the right to make ONE request start in its slot.
 
-    The request must start before `start_by` (store's clock), or the lease be given back.
+    The request must start between `start_at` and `start_by` (store's clock), or the lease be given back.
     `exclusive`: no other lease of this slot or site can be granted before this one is settled, so that the holder may
     make further requests inside it, each at least `delay` after the one before.
     `penalty`: how many rate limits in a row the slot has seen.
@@ -162,6 +162,7 @@ class Lease(msgspec.Struct, frozen=True):
     token: int
     exit: str
     claimed_at: Moment
+    start_at: Moment
     start_by: Moment
     expires_at: Moment
     delay: Millis

@@ -101,7 +101,8 @@ class Ask(msgspec.Struct, frozen=True):
     """What a worker wants and brings, in one round trip.
 
     `queues`: None = all. `scrapers`: only tasks of these. `lanes`: in order of preference. `exits`: for each pool that
-    this worker can use, the names of its exits. `want` = 0 only settles.
+    this worker can use, the names of its exits. `want` = 0 only settles. `ahead`: leases may also be granted for slots
+    that will be due within that time; the worker waits for the lease's `start_at`.
     """
 
     worker: WorkerInfo
@@ -111,6 +112,7 @@ class Ask(msgspec.Struct, frozen=True):
     want: int
     queues: Sequence[str] | None = None
     settlements: Sequence[Settlement] = ()
+    ahead: Millis = 0
 
 
 class Granted(msgspec.Struct, frozen=True):

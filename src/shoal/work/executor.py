@@ -121,7 +121,7 @@ class Executor:
             await held.next_start()
             request = Fetch(url, timeout=scraper.timeout, max_bytes=ROBOTS_MAX_BYTES, exit=held.lease.exit)
             response = await self._fetcher.fetch(request, held)
-            held.received += response.received
+            held.answered(response.received)
             if response.status not in REDIRECTS or "Location" not in response.headers or not held.lease.exclusive:
                 break
             try:
@@ -149,7 +149,7 @@ class Executor:
             scraper.name,
         )
         response = await self._fetcher.fetch(request, held)
-        held.received += response.received
+        held.answered(response.received)
         return response
 
     def _follow(self, scraper: Scraper, visit: _Visit, task: Task, response: Response) -> Outcome | None:

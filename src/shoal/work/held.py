@@ -7,7 +7,7 @@ import math
 
 from shoal.clock import Clock, Millis, Moment
 from shoal.fetch.protocol import TooLate
-from shoal.politeness import pace_margin
+from shoal.politeness import transit_allowance
 from shoal.task import Lease
 
 EXPIRY_MARGIN: Millis = 1000
@@ -25,13 +25,13 @@ class HeldLease:
     so that a start is never believed to be earlier than it was.
     """
 
-    __slots__ = ("_clock", "_shift", "expires_at", "lease", "received", "started", "starts")
+    __slots__ = ("_clock", "_seen", "_shift", "expires_at", "lease", "received", "starts")
 
     def __init__(self, lease: Lease, clock: Clock, shift: float) -> None:
         self.lease = lease
         self.expires_at = lease.expires_at
         self.starts = 0
-        self.started = 0.0
+        self._seen = 0.0
         self.received = 0
         self._clock = clock
         self._shift = shift
@@ -43,7 +43,12 @@ class HeldLease:
         if now > latest:
             raise TooLate
         self.starts += 1
-        self.started = now
+        self._seen = now + transit_allowance(self.lease.delay)
+
+    def answered(self, received: int) -> None:
+        """An answer of so many bytes has come: the target has surely seen the request by now."""
+        self.received += received
+        self._seen = min(self._seen, self._clock.elapsed() + self._shift)
 
     def renewed(self, elapsed: float) -> None:
         """The store has extended the lease, at the latest from this moment of `elapsed` on."""
@@ -51,16 +56,19 @@ class HeldLease:
 
     @property
     def started_at(self) -> Moment | None:
-        """What the store is told: when the last request started, on the safe side. None = there was none."""
-        return math.ceil(self.started) + 1 + pace_margin(self.lease.delay) if self.starts else None
+        """By when the target has seen the last request, which the pace is counted from. None = none was made."""
+        return math.ceil(self._seen) + 1 if self.starts else None
 
     async def next_start(self) -> None:
-        """Wait until one more request of this lease may start. Raises NeedsAnotherLease if none may."""
-        if not self.starts or not self.lease.delay:
+        """Wait until the first or one more request of this lease may start. Raises NeedsAnotherLease if none may."""
+        lease = self.lease
+        if not self.starts:
+            moment: float = lease.start_at
+        elif not lease.delay:
             return
-        if not self.lease.exclusive:
+        elif lease.exclusive:
+            moment = self._seen + lease.delay + 1
+        else:
             raise NeedsAnotherLease
-        now = self._clock.elapsed() + self._shift
-        wait = self.started + self.lease.delay + pace_margin(self.lease.delay) - now
-        if wait > 0:
+        while (wait := moment - self._clock.elapsed() - self._shift) > 0:  # noqa: ASYNC110 - timers may fire early
             await asyncio.sleep(wait / 1000)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from shoal.clock import Clock, SystemClock
+from shoal.clock import Clock, Millis, SystemClock
 from shoal.fetch.http import HttpFetcher, direct
 from shoal.fetch.robots import RobotsBook
 from shoal.frontier.protocol import Ask, Engine, Granted, Renewal
@@ -26,6 +26,9 @@ PAGE_LANES = ("priority", "bulk")
 
 LINGER = 0.004
 """Seconds that the first of a group of settlements waits for company."""
+
+AHEAD: Millis = 20
+"""How early a lease is taken, so that the way to the store and back costs nothing of the pace."""
 
 POLL = (0.15, 0.3)
 """Seconds between two looks at a store where others may have changed something: between these, at random."""
@@ -128,7 +131,14 @@ class Worker:
         self._news.clear()
         want = 0 if self._stopping else max(0, options.concurrency - len(self._held))
         ask = Ask(
-            self._info, tuple(self._scrapers), options.lanes, options.exits, want, options.queues, tuple(settlements)
+            self._info,
+            tuple(self._scrapers),
+            options.lanes,
+            options.exits,
+            want,
+            options.queues,
+            tuple(settlements),
+            AHEAD,
         )
         self._sent = self._clock.elapsed()
         granted = await self._engine.frontier.exchange(ask)

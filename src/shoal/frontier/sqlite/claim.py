@@ -75,12 +75,12 @@ class Visit:
     openings: list[Slot] = field(default_factory=list)
     last_token: int = 0
 
-    def find_openings(self, now: Moment, want: int) -> None:
+    def find_openings(self, horizon: Moment, want: int) -> None:
         """List each possible lease by its slot, least recently used slot first; not more than there are tasks."""
-        if self.next_at > now:
+        if self.next_at > horizon:
             return
         for slot in sorted(self.slots, key=lambda slot: slot.last_at):
-            if slot.free_at <= now and slot.live < self.concurrency:
+            if slot.free_at <= horizon and slot.live < self.concurrency:
                 room = 1 if self.delay else self.concurrency - slot.live
                 self.openings.extend([slot] * room)
         del self.openings[min(1 if self.site_delay else want, self.ready) :]
@@ -90,18 +90,19 @@ class Visit:
         frees = [now + self.lease if slot.live >= self.concurrency else slot.free_at for slot in self.slots]
         return max(self.next_at, min(frees), now)
 
-    def take(self, slot: Slot, now: Moment) -> tuple[Moment, bool]:
-        """Count one lease on a slot and move its clocks. Answers by when it must start, and if it is alone."""
+    def take(self, slot: Slot, now: Moment) -> tuple[Moment, Moment, bool]:
+        """Count one lease on a slot and move its clocks. Answers from when until when it may start, and if alone."""
+        start_at = max(now, self.next_at, slot.free_at)
         slot.live += 1
         slot.last_at = now
         exclusive = self.concurrency == 1 and not self.site_delay
         paces = [pace for pace in (self.delay, self.site_delay) if pace]
         window = start_window(min(paces)) if paces and not exclusive else self.lease // 2
         if not exclusive and self.delay:
-            slot.next_at = now + window + self.delay
+            slot.next_at = start_at + window + self.delay
         if self.site_delay:
-            self.next_at = now + window + self.site_delay
-        return now + window, exclusive
+            self.next_at = start_at + window + self.site_delay
+        return start_at, start_at + window, exclusive
 
 
 def claim(tx: Transaction, ask: Ask, worker: int) -> Claimed:
@@ -121,7 +122,7 @@ def claim(tx: Transaction, ask: Ask, worker: int) -> Claimed:
         if len(leases) >= ask.want:
             break
         left -= _draw(tx, ask, worker, line, leases)
-    return Claimed(leases, left, _wake(tx, lines, more=0 < ask.want == len(leases)))
+    return Claimed(leases, left, _wake(tx, ask, lines, more=0 < ask.want == len(leases)))
 
 
 def _in_order(rows: list[Any], ask: Ask) -> list[Line]:
@@ -141,15 +142,16 @@ def _draw(tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease
     """Claim from one line. Answers how many tasks ended on the way without being handed out."""
     ended = 0
     exits = list(ask.exits[line.pool])
+    horizon = tx.now + ask.ahead
     for _ in range(ROUNDS):
         want = ask.want - len(leases)
-        rows = tx.rows("find_due_visits", line=line.id, now=tx.now, exits=exits, most=want)
+        rows = tx.rows("find_due_visits", line=line.id, horizon=horizon, exits=exits, most=want)
         if not rows:
             break
         visits: list[Visit] = []
         for row in rows:
             visit = _visit(row, exits)
-            visit.find_openings(tx.now, want)
+            visit.find_openings(horizon, want)
             visits.append(visit)
             want -= len(visit.openings)
             if want <= 0:
@@ -161,9 +163,9 @@ def _draw(tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease
 
 
 def _visit(row: list[Any], exits: list[str]) -> Visit:
-    *rules, slots = row
-    known = msgspec.json.decode(slots) if isinstance(slots, str) else slots
-    return Visit(*rules, slots=[Slot(name, *known.get(name, ())) for name in exits])
+    site, ready, key, delay, site_delay, concurrency, lease, hard_timeout, next_at, known = row
+    slots = [Slot(name, *known.get(name, ())) for name in exits]
+    return Visit(site, ready, key, delay, site_delay, concurrency, lease, hard_timeout, next_at, slots)
 
 
 def _take_heads(tx: Transaction, line: Line, worker: int, visits: list[Visit], leases: list[Lease]) -> int:
@@ -222,9 +224,10 @@ def _task(
 
 
 def _lease(visit: Visit, slot: Slot, now: Moment, task: Task) -> Lease:
-    start_by, exclusive = visit.take(slot, now)
+    start_at, start_by, exclusive = visit.take(slot, now)
     token = visit.last_token = secrets.randbits(53)
-    return Lease(task, token, slot.exit, now, start_by, now + visit.lease, visit.delay, exclusive, slot.penalty)
+    until = now + visit.lease
+    return Lease(task, token, slot.exit, now, start_at, start_by, until, visit.delay, exclusive, slot.penalty)
 
 
 def _count_end(tx: Transaction, line: Line, run: int, site: int, how: str) -> None:
@@ -264,8 +267,8 @@ def _write(tx: Transaction, line: Line, worker: int, rows: list[list[Any]], visi
         tx.run("take_sites", sites=paced)
 
 
-def _wake(tx: Transaction, lines: list[Line], *, more: bool) -> Moment | None:
+def _wake(tx: Transaction, ask: Ask, lines: list[Line], *, more: bool) -> Moment | None:
     if more:
         return tx.now
     times = [moment for moment in tx.rows("find_wake", lines=[line.id for line in lines]) if moment is not None]
-    return min(times, default=None)
+    return max(tx.now, min(times) - ask.ahead) if times else None

@@ -64,10 +64,7 @@ class SqliteReader:
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:
         rows = await self._rows("read_dead", run=await self._number(run_id), after=after, limit=limit)
-        return [
-            DeadLetter(*where, reason=msgspec.json.decode(reason, type=Reason), died_at=died_at)
-            for *where, reason, died_at in rows
-        ]
+        return [_dead_letter(*row) for row in rows]
 
     async def workers(self) -> Sequence[WorkerRecord]:
         rows = await self._rows("read_workers", now=self._clock.now())
@@ -99,6 +96,12 @@ class SqliteReader:
                 return look()
 
         return await asyncio.to_thread(locked)
+
+
+def _dead_letter(*row: Any) -> DeadLetter:
+    task, url, site, lane, handler, attempts, crashes, reason, died_at = row
+    why = msgspec.json.decode(reason, type=Reason)
+    return DeadLetter(task, url, site, lane, handler, attempts, crashes, why, died_at)
 
 
 def _run(row: Sequence[Any]) -> Run:

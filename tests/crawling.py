@@ -1,0 +1,118 @@
+"""Real crawls for the tests that take part in proof: the site, the scraper file and the command, each a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SCRAPER = """
+from shoal import Page, Scraper
+
+proof = Scraper("proof", start={start!r}, delay={delay!r}, concurrency={concurrency!r})
+
+
+@proof.page
+def read(page: Page):
+    yield {{"url": page.url, "title": page.text("h1")}}
+    yield from page.follow("a")
+"""
+
+
+@contextmanager
+def site_process(folder: Path, *options: str) -> Iterator[tuple[int, Path]]:
+    """The hostile site as a process of its own, on all of 127.0.0.0/8. Gives its port and its access log."""
+    log = folder / "access.jsonl"
+    command = [sys.executable, "-m", "shoal.testing.hostile_site", "--host", "0.0.0.0", "--port", "0", "--log", log]
+    site = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+    try:
+        assert site.stdout is not None
+        ready = site.stdout.readline()
+        yield int(ready.rsplit(":", 1)[1]), log
+    finally:
+        site.terminate()
+        site.wait()
+        assert site.stdout is not None
+        site.stdout.close()
+
+
+def write_scraper(folder: Path, start: list[str], *, delay: float, concurrency: int = 1) -> Path:
+    """The scraper file of these tests."""
+    file = folder / "proof.py"
+    file.write_text(SCRAPER.format(start=start, delay=delay, concurrency=concurrency))
+    return file
+
+
+def shoal(*words: str | Path) -> list[str]:
+    """The command line, as a user types it."""
+    return [sys.executable, "-m", "shoal", *map(str, words)]
+
+
+def start(folder: Path, *words: str | Path) -> subprocess.Popen[str]:
+    """Start a command in a session of its own, so that all of it can be killed."""
+    output = (folder / "command.log").open("a")
+    with output:
+        return subprocess.Popen(
+            shoal(*words), cwd=folder, text=True, stdout=output, stderr=output, start_new_session=True
+        )
+
+
+def kill_all(process: subprocess.Popen[str]) -> None:
+    """`kill -9` to a process, without a word of warning; its own children notice by themselves."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def crawl_with_kills(folder: Path, scraper: Path, log: Path, *options: str, kills: int, pages: int, seed: int) -> int:
+    """Crawl, killed after random numbers of requests and resumed each time, until done.
+
+    Answers how many kills struck a live crawl.
+    """
+    chance = random.Random(seed)
+    struck = 0
+    for _ in range(kills):
+        process = start(folder, "run", scraper, "--quiet", *(["--resume"] if struck else []), *options)
+        wanted = _requests(log) + chance.randint(1, max(2, 2 * pages // (kills + 3)))
+        while process.poll() is None and _requests(log) < wanted:
+            time.sleep(chance.uniform(0.005, 0.02))
+        if process.poll() is not None:
+            break
+        kill_all(process)
+        struck += 1
+    last = start(folder, "run", scraper, "--quiet", "--resume", *options)
+    assert last.wait(240) in (0, 2), "2 = there was nothing left to resume"
+    return struck
+
+
+def _requests(log: Path) -> int:
+    return log.read_bytes().count(b'"began"') if log.exists() else 0
+
+
+def items(folder: Path) -> list[dict[str, object]]:
+    """All items of the newest run."""
+    answer = subprocess.run(
+        shoal("export", "last", "-o", "-"), cwd=folder, check=True, stdout=subprocess.PIPE, env=os.environ
+    )
+    return [json.loads(line) for line in answer.stdout.splitlines()]
+
+
+def stats(folder: Path) -> dict[str, int]:
+    """The counters of the newest run."""
+    answer = subprocess.run(shoal("stats", "last", "--json"), cwd=folder, check=True, stdout=subprocess.PIPE)
+    counters: dict[str, int] = json.loads(answer.stdout)
+    return counters
+
+
+def wait_for(log: Path, requests: int, seconds: float = 60) -> None:
+    """Until the target has seen so many requests."""
+    end = time.monotonic() + seconds
+    while _requests(log) < requests:
+        assert time.monotonic() < end, f"the target has not seen {requests} requests after {seconds} s"
+        time.sleep(0.05)

@@ -1,0 +1,29 @@
+"""Kill anything at any moment: the set of items is exactly that of an undisturbed run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from crawling import crawl_with_kills, items, site_process, stats, write_scraper
+
+from shoal.testing.access_log import AccessLog
+from shoal.testing.hostile_site import site_item
+
+PAGES = 2500
+KILLS = 10
+
+
+def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    with site_process(tmp_path) as (port, log):
+        scraper = write_scraper(tmp_path, [f"http://127.0.0.1:{port}/site/{PAGES}/"], delay=0, concurrency=8)
+        struck = crawl_with_kills(tmp_path, scraper, log, kills=KILLS, pages=PAGES, seed=7)
+        seen = AccessLog.read(log)
+    found = Counter(str(item["title"]) for item in items(tmp_path))
+    counters = stats(tmp_path)
+    again = sum(count - 1 for path, count in seen.counts().items() if path != "/robots.txt")
+    print(f"{struck} kills struck; {len(seen)} requests for {PAGES} pages ({again} made again); {counters}")
+    assert struck >= KILLS // 2
+    assert found == Counter({site_item(number).title: 1 for number in range(PAGES)})
+    assert counters["completed"] == PAGES
+    assert (counters["pending"], counters["claimed"], counters["failed"]) == (0, 0, 0)
