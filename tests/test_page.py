@@ -207,6 +207,12 @@ def test_links_are_relative_to_the_base_that_a_page_declares(declared: Any, url:
     assert page.links() == [url]
 
 
+def test_after_a_redirect_links_are_relative_to_where_it_led() -> None:
+    page = Page("https://x.example/new/", b"<a href=x>", request=Request(NormalURL("https://x.example/old/")))
+    assert page.links() == ["https://x.example/new/x"]
+    assert Page("https://x.example/", b"<a href=x>", request=page.request).links() == ["https://x.example/x"]
+
+
 def test_a_page_that_is_no_html_declares_no_base() -> None:
     page = answer(b'{"html": "<base href=/other/>"}', "application/json")
     assert urls(page.follow(["x"])) == ["https://x.example/x"]
@@ -244,6 +250,8 @@ TAILS = st.binary(max_size=12) | st.text(max_size=8).map(lambda text: text.encod
 
 @given(KINDS, HEADS, TAILS)
 @example("text/html; charset=utf-8", b"<meta charset='windows-1251'>", b"\xe9")
+@example(None, b"<META CHARSET=KOI8-R>", "é".encode())
+@example("TEXT/HTML; CHARSET=KOI8-R", b"", "é".encode())
 def test_the_fast_way_to_text_agrees_with_the_careful_one(kind: Any, head: Any, tail: Any) -> None:
     page = answer(head + tail, kind)
     assert page.text() == decode(page.body, page.headers)
