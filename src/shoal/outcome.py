@@ -79,8 +79,8 @@ class Settlement(msgspec.Struct, frozen=True):
     """The end of one lease. Effective once, and only with the token of a lease that still lives.
 
     `started_at`: by when the target has seen its (last) request, by the store's clock; None = no request was made, the
-    slot's clock does not move. `refused`, `duplicates`: links that the worker did not pass on, because they cannot be fetched
-    or because it knows that the run has them.
+    slot's clock does not move. `refused`, `duplicates`: links that the worker did not pass on, because they cannot be
+    fetched or because it knows that the run has them.
     `crawl_delay`: what the site's robots.txt asks for; raises the delay of its slots from now on.
     """
 

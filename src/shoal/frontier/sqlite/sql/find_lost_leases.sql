@@ -5,7 +5,7 @@ SELECT json_group_array(json_array(
     max(s.delay, s.crawl_delay), s.hard_timeout, k.next_at, k.blocked_until, k.penalty
 ))
 FROM (
-    SELECT task FROM lease WHERE worker IN (SELECT value FROM json_each(:gone))
+    SELECT task FROM lease WHERE :gone != '[]' AND worker IN (SELECT value FROM json_each(:gone))
     UNION
     SELECT task FROM (SELECT task FROM lease WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
     LIMIT :most

@@ -1,1 +1,1 @@
-DELETE FROM worker WHERE seen_at < :now - 3600000 AND NOT EXISTS (SELECT 1 FROM lease WHERE worker = worker.id)
+DELETE FROM worker WHERE seen_at < :now - 3600000 AND id NOT IN (SELECT worker FROM lease)

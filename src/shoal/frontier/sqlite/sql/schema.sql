@@ -130,7 +130,6 @@ CREATE TABLE lease (
     auto_ack INTEGER NOT NULL
 );
 CREATE INDEX lease_expiry ON lease (expires_at);
-CREATE INDEX lease_worker ON lease (worker);
 
 CREATE TABLE worker (
     id INTEGER PRIMARY KEY,
