@@ -77,7 +77,7 @@ def test_a_name_that_cannot_stand_in_a_url_is_refused(name: Any) -> None:
         ("mode", "fast", "one of single, distributed"),
         ("browser", "yes", "True or False"),
         ("obey_robots", 0, "True or False"),
-        ("exits", "", "a name"),
+        ("exits", " ", "a name"),
         ("cache", -5, "a number of seconds above 0"),
         ("lane", "fast", "one of priority, bulk, browser, files"),
         ("max_depth", -1, "a whole number, 0 or more"),
@@ -336,6 +336,11 @@ async def test_start_yields_no_items() -> None:
     books.start(lambda: {"title": "x"})
     with pytest.raises(BadScraper, match=r"@start <lambda> \(test_scraper.py:\d+\) yielded a dict; it yields Requests"):
         await begun(books)
+
+
+async def test_a_scraper_needs_no_start_function() -> None:
+    assert await begun(Scraper("books", start="https://a.example/")) == [Request("https://a.example/")]
+    assert await begun(Scraper("books")) == []
 
 
 async def test_start_may_have_defaults() -> None:
