@@ -1,0 +1,52 @@
+# `make run` and `make test` need Python 3.11 or newer, and nothing else that they do not install themselves.
+# PYTHON=/path/to/python3 chooses another Python, ARGS="…" passes options on to pytest.
+
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO_ENGINE := .demo/shoal.db
+COMPILE := $(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+  --no-config --quiet --upgrade --custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench docs lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.ready ## crawl the bundled demo shop with examples/books.py; the items go to books.jsonl
+	@rm -f $(DEMO_ENGINE) $(DEMO_ENGINE)-wal $(DEMO_ENGINE)-shm && mkdir -p .demo
+	@$(BIN)/python -m shoal.demo --port 8808 -- \
+	  $(BIN)/shoal run examples/books.py --engine sqlite:///$(DEMO_ENGINE) -o books.jsonl
+
+test: $(VENV)/.ready-dev ## run the tests
+	$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/.ready-dev ## lint, format, types, import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.ready-dev ## measure; takes many minutes (see benchmarks/README.md)
+	$(BIN)/python benchmarks/crawl.py
+	$(BIN)/python benchmarks/frontier.py
+
+docs: $(VENV)/.ready-dev ## write the reference pages from the code, and check all links
+	$(BIN)/python -m shoal.reference docs/reference
+	$(BIN)/pytest tests/test_docs.py -k "reference or link"
+
+lock: $(VENV)/.ready-dev ## renew both lock files with the newest versions that fit
+	$(COMPILE) --group build --output-file requirements.lock
+	$(COMPILE) --group build --group dev --constraints requirements.lock --output-file requirements-dev.lock
+
+clean: ## delete what the other commands made, .venv included
+	rm -rf $(VENV) .demo .bench dist books.jsonl .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@PYTHON="$(PYTHON)" scripts/environment $(VENV) requirements.lock
+	@touch $@
+
+$(VENV)/.ready-dev: requirements-dev.lock requirements.lock pyproject.toml
+	@PYTHON="$(PYTHON)" scripts/environment $(VENV) requirements-dev.lock
+	@touch $(VENV)/.ready $@
