@@ -7,21 +7,16 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from command_line import SHOAL, script, shoal
 from shoal.cli.frame import framed
-from shoal.cli.main import app
 from shoal.engines import open_engine
 from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
 from shoal.outcome import Blame, Dead, Done, Outcome, Reason, Settlement
 from shoal.task import NewTask, Policy, Task
-
-SHOAL = Path(sys.executable).with_name("shoal")
 
 
 @pytest.fixture(autouse=True)
@@ -31,31 +26,6 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def script(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the console script itself."""
-    return subprocess.run([SHOAL, *arguments], capture_output=True, text=True, timeout=60, check=False)
-
-
-class Answer(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def shoal(*arguments: str) -> Answer:
-    """The same in this process, which is faster: what it printed, and its exit code."""
-    written = BytesIO(), BytesIO()
-    out, err = (TextIOWrapper(stream, "utf-8", write_through=True) for stream in written)
-    modules, path = set(sys.modules), list(sys.path)
-    with redirect_stdout(out), redirect_stderr(err):
-        code = framed(app, arguments)
-    for name in set(sys.modules) - modules:
-        if str(Path.cwd()) in str(getattr(sys.modules[name], "__file__", None)):
-            del sys.modules[name]
-    sys.path[:] = path
-    return Answer(code, written[0].getvalue().decode(), written[1].getvalue().decode())
 
 
 def end_of(task: Task) -> Outcome:

@@ -79,6 +79,8 @@ class Job:
                 f"The run {run.run_id} has its URLs already; with --resume leave --url and --urls-file away."
             )
         say(f"Going on with {run.run_id}: {count(run.counters.done, 'page')} done, {run.counters.remaining:,} left.")
+        if run.policy != self.scraper.policy():
+            say("The scraper's delay, timeout or lanes have changed since; this run keeps those it was started with.")
         return run.run_id, 0
 
     async def _seed(self, engine: Engine, run_id: str, given: bytes | None) -> tuple[str, int]:

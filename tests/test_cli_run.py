@@ -1,0 +1,369 @@
+"""`shoal run` and `shoal worker` as real processes against a real site, with real signals and real kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from command_line import SHOAL, script, shoal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGES = 40
+
+SCRAPER = """
+import time
+from pydantic import BaseModel
+from shoal import Page, Request, Scraper
+
+books = Scraper("books", start=["{url}/"], delay=0.02)
+
+@books.page
+def listing(page: Page):
+    yield from page.follow("a", to="detail")
+
+@books.page("detail")
+def detail(page: Page):
+    yield {{"n": int(page.text("h1"))}}
+
+class Cart(BaseModel):
+    pages: list[int]
+
+cart = Scraper("cart", input=Cart, delay=0)
+
+@cart.start
+def choose(cart: Cart):
+    for n in cart.pages:
+        yield Request(f"{url}/{{n}}", to="detail")
+
+@cart.page("detail")
+def chosen(page: Page):
+    yield {{"n": int(page.text("h1"))}}
+
+stuck = Scraper("stuck", start=["{url}/1"], delay=0)
+
+@stuck.page
+def never(page: Page):
+    while True:
+        time.sleep(60)
+
+empty = Scraper("empty")
+
+@empty.page
+def title(page: Page):
+    yield {{"n": int(page.text("h1"))}}
+"""
+
+
+class Site:
+    """Page `/` links to pages 1 to PAGES; `/gone` is not there. Knows what was asked for, and can be waited on."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.agents: set[str] = set()
+        self._changed = threading.Condition()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                site.agents.add(self.headers.get("User-Agent", ""))
+                site.note(self.path)
+                links = "".join(f'<a href="/{n}">x</a>' for n in range(1, PAGES + 1)) if self.path == "/" else ""
+                found = self.path.strip("/").isdigit() or self.path == "/"
+                body = f"<h1>{self.path.strip('/') or 0}</h1>{links}".encode()
+                self.send_response(200 if found else 404)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                """Nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def note(self, path: str) -> None:
+        with self._changed:
+            self.seen.append(path)
+            self._changed.notify_all()
+
+    def wait_for(self, requests: int) -> None:
+        """Until so many requests have come since the last call of `forget`."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.seen) >= requests, timeout=60)
+
+    def forget(self) -> None:
+        with self._changed:
+            self.seen.clear()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture(autouse=True)
+def folder(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in list(os.environ):
+        if name.startswith("SHOAL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text(SCRAPER.format(url=site.url))
+    return tmp_path
+
+
+def begin(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([SHOAL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def children_of(process: subprocess.Popen[str]) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def lives(pid: int) -> bool:
+    """Whether a process is there and not only waiting to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def numbers(file: str = "out.jsonl") -> list[int]:
+    return sorted(json.loads(line)["n"] for line in Path(file).read_text().splitlines())
+
+
+ALL = list(range(1, PAGES + 1))
+
+
+def test_a_run_ends_with_a_file_a_summary_and_exit_code_0() -> None:
+    answer = script("run", "shop.py:books", "-o", "out.jsonl")
+    assert (answer.returncode, answer.stdout) == (0, "")
+    assert numbers() == ALL
+    assert f"pages     {PAGES + 1}\n" in answer.stderr
+    assert f"out.jsonl ({PAGES} items)" in answer.stderr
+    assert script("run", "shop.py:books", "--quiet", "-o", "-").stderr == ""
+
+
+def test_counts_as_json_and_items_on_stdout() -> None:
+    counts = json.loads(script("run", "shop.py:books", "--json").stdout)
+    assert (counts["completed"], counts["items"], counts["state"]) == (PAGES + 1, PAGES, "finished")
+    both = script("run", "shop.py:books", "--json", "-o", "-")
+    assert (both.returncode, "choose one" in both.stderr) == (2, True)
+
+
+def test_dead_letters_give_exit_code_1_and_can_be_tried_again(site: Site) -> None:
+    answer = script("run", "shop.py:empty", "--url", f"{site.url}/gone", "--url", f"{site.url}/7", "-o", "out.jsonl")
+    assert answer.returncode == 1
+    assert "see `shoal dead list" in answer.stderr
+    assert numbers() == [7]
+    run = json.loads(shoal("stats", "last", "--json").stdout)["run_id"]
+    assert shoal("dead", "requeue", "last").returncode == 0
+    site.forget()
+    again = script("run", "shop.py:empty", "--resume", "--run-id", run)
+    assert (again.returncode, site.seen.count("/gone")) == (1, 1)
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_goes_on(site: Site) -> None:
+    process = begin("run", "shop.py:books", "-o", "out.jsonl")
+    site.wait_for(10)
+    process.send_signal(signal.SIGINT)
+    code, _, said = end(process)
+    assert code == 130
+    assert "Go on with: shoal run shop.py:books --resume" in said
+    assert not Path("out.jsonl").exists(), "half of the items would look like all of them"
+    Path("shoal.toml").write_text("[scrapers.books]\ndelay = 0\n")
+    answer = script("run", "shop.py:books", "--resume", "-o", "out.jsonl")
+    assert answer.returncode == 0
+    assert "this run keeps those it was started with" in answer.stderr
+    assert numbers() == ALL
+    assert len([path for path in site.seen if path != "/robots.txt"]) == PAGES + 1, "nothing was fetched twice"
+    nothing = script("run", "shop.py:books", "--resume")
+    assert (nothing.returncode, "no unfinished run of 'books'" in nothing.stderr) == (2, True)
+
+
+def test_a_killed_run_goes_on_at_once(site: Site) -> None:
+    for _ in range(2):
+        process = begin("run", "shop.py:books", *(["--resume"] if site.seen else []))
+        site.forget()
+        site.wait_for(10)
+        process.kill()
+        end(process)
+    began = time.monotonic()
+    assert script("run", "shop.py:books", "--resume", "-o", "out.jsonl").returncode == 0
+    assert numbers() == ALL
+    assert time.monotonic() - began < 60, "leases of a dead process need not run out"
+
+
+def test_a_handler_that_never_returns_can_be_interrupted(site: Site) -> None:
+    process = begin("run", "shop.py:stuck")
+    site.wait_for(2)
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    assert end(process)[0] == 130
+
+
+def test_several_processes_share_the_work_and_one_that_dies_is_replaced(site: Site) -> None:
+    Path("shoal.toml").write_text("[scrapers.books]\ndelay = 0.2\n")
+    process = begin("run", "shop.py:books", "--workers", "3", "-o", "out.jsonl")
+    site.wait_for(5)
+    children = children_of(process)
+    assert len(children) == 2
+    os.kill(children[0], signal.SIGKILL)
+    code, _, said = end(process)
+    assert "A worker process died (signal SIGKILL); starting another." in said
+    assert code == 0
+    assert numbers() == ALL
+    assert not any(map(lives, children))
+
+
+def test_processes_do_not_outlive_the_one_that_started_them(site: Site) -> None:
+    Path("shoal.toml").write_text("[scrapers.books]\ndelay = 0.5\n")
+    process = begin("run", "shop.py:books", "--workers", "2")
+    site.wait_for(3)
+    children = children_of(process)
+    assert len(children) == 1
+    process.kill()
+    end(process)
+    deadline = time.monotonic() + 30
+    while any(map(lives, children)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_distributed_mode_enqueues_and_workers_do_the_rest(site: Site) -> None:
+    answer = script("run", "shop.py:books", "--mode", "distributed", "--run-id", "shared", "--engine", "sqlite:///x.db")
+    assert json.loads(answer.stdout) == {
+        "status": "queued",
+        "run_id": "shared",
+        "enqueued": 1,
+        "worker_command": "shoal worker shop.py:books --run-id shared --engine sqlite:///x.db",
+    }
+    assert site.seen == []
+    command = json.loads(answer.stdout)["worker_command"].split()[1:]
+    assert script(*command, "--drain").returncode == 0
+    assert shoal("export", "shared", "-o", "out.jsonl", "--engine", "sqlite:///x.db").returncode == 0
+    assert numbers() == ALL
+
+
+def test_waiting_for_a_distributed_run(site: Site) -> None:
+    Path("shoal.toml").write_text('[scrapers.books]\nmode = "distributed"\n')
+    waiting = begin("run", "shop.py:books", "--run-id", "shared", "--wait", "--json", "-o", "out.jsonl")
+    worker = begin("worker", "shop.py")
+    code, out, _ = end(waiting)
+    assert code == 0
+    assert json.loads(out)["items"] == PAGES
+    worker.terminate()
+    assert end(worker)[0] == 0
+    assert numbers() == ALL
+
+
+def test_urls_come_from_a_file_and_bad_ones_are_named_by_line(site: Site) -> None:
+    lines = ["# some pages", "", f"{site.url}/3", "htp://x", f"{site.url}/3", "two words", f"  {site.url}/4  "]
+    Path("urls.txt").write_text("\n".join([*lines, *["nonsense"] * 30]))
+    answer = script("run", "shop.py:empty", "--urls-file", "urls.txt", "-o", "out.jsonl")
+    assert numbers() == [3, 4]
+    assert "32 URLs refused:\n  line 4: htp://x: its scheme 'htp' is not http or https\n" in answer.stderr
+    assert "  line 6: two words: it contains a space\n" in answer.stderr
+    assert "  … and 12 more\n" in answer.stderr
+    assert answer.returncode == 0
+
+
+def test_urls_come_from_standard_input(site: Site) -> None:
+    answer = script("run", "shop.py:empty", "--urls-file", "-", "-o", "-", "-q", given=f"{site.url}/5\n")
+    assert (answer.returncode, answer.stdout) == (0, '{"n":5}\n')
+
+
+def test_ctrl_c_while_urls_are_still_awaited(site: Site) -> None:
+    process = subprocess.Popen(
+        [SHOAL, "run", "shop.py:empty", "--urls-file", "-", "--run-id", "mine"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(f"{site.url}/5\n")
+    process.stdin.flush()
+    while "mine" not in shoal("runs").stdout:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.endswith("The same command with --resume --run-id mine goes on.\n")
+
+
+def test_input_as_text_and_as_a_file() -> None:
+    assert script("run", "shop.py:cart", "--input", '{"pages": [1, 2]}', "-o", "out.jsonl").returncode == 0
+    assert numbers() == [1, 2]
+    Path("cart.json").write_text('{"pages": [3]}')
+    assert script("run", "shop.py:cart", "--input", "@cart.json", "-o", "out.jsonl").returncode == 0
+    assert numbers() == [3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["shop.py"], "shop.py has several scrapers (books, cart, stuck, empty); choose one"),
+        (["shop.py:empty"], "There is nothing to fetch: 'empty' begins nowhere"),
+        (["shop.py:cart"], "Scraper 'cart' needs an input with pages."),
+        (["shop.py:cart", "--input", '{"pages": "x"}'], "The input of 'cart' is wrong: the field 'pages'"),
+        (["shop.py:cart", "--input", "{"], "The input of 'cart' is wrong"),
+        (["shop.py:cart", "--input", "@none.json"], "The input file 'none.json' cannot be read: No such file"),
+        (["shop.py:books", "--input", "{}"], "Scraper 'books' takes no input."),
+        (["shop.py:books", "--urls-file", "none.txt"], "There is no file 'none.txt'."),
+        (["shop.py:books", "-o", "none/x.csv"], "does not exist; create it first."),
+        (["shop.py:books", "--resume"], "There is no unfinished run of 'books' to resume."),
+        (["shop.py:books", "--resume", "--run-id", "x"], "There is no run 'x' in this engine."),
+        (["shop.py:books", "--engine", "sqlite:///none/x.db"], "Check that its folder exists"),
+        (["shop.py:books", "--workers", "0"], "Invalid value for '--workers'"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(site: Site, arguments: list[str], words: str) -> None:
+    answer = shoal("run", *arguments)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("shoal: ")
+    assert answer.stderr.count("\n") == 1
+    assert words in answer.stderr
+    assert site.seen == []
+
+
+def test_an_id_is_used_once_and_by_one_scraper() -> None:
+    assert script("run", "shop.py:books", "--run-id", "mine").returncode == 0
+    assert "add --resume to go on with it" in script("run", "shop.py:books", "--run-id", "mine").stderr
+    other = script("run", "shop.py:empty", "--run-id", "mine", "--resume")
+    assert "is one of the scraper 'books', not of 'empty'" in other.stderr
+    assert script("run", "shop.py:books", "--run-id", "mine", "--resume", "-o", "out.jsonl").returncode == 0
+    assert numbers() == ALL, "a finished run can be resumed: there is nothing left to do but to write the items"
+
+
+def test_settings_reach_the_run_and_the_user_agent(site: Site) -> None:
+    Path("shoal.toml").write_text('contact = "me@example.org"\n[scrapers.books]\nmax_depth = 0\n')
+    assert script("run", "shop.py:books").returncode == 0
+    assert site.agents == {"Shoal/0.1.0 (+mailto:me@example.org)"}
+    assert [path for path in site.seen if path != "/robots.txt"] == ["/"]
