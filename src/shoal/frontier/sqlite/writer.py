@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shoal.clock import Clock
-from shoal.errors import EngineUnavailable, ShoalError
+from shoal.errors import EngineUnavailable
 from shoal.frontier.sqlite.connection import clear_errors
 from shoal.frontier.sqlite.transaction import Transaction
 
@@ -108,11 +108,11 @@ class Writer:
         try:
             call.answer = call.verb(tx)
             tx.close_books()
-        except ShoalError as error:
+        except Exception as error:
+            if alone or _is_of_the_store(error):
+                raise
             call.error = error
             tx.forget()
-            if alone:
-                raise
             self._connection.execute("ROLLBACK TO verb")
         if not alone:
             self._connection.execute("RELEASE verb")
@@ -121,6 +121,11 @@ class Writer:
         if self._connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
+
+
+def _is_of_the_store(error: Exception) -> bool:
+    """Whether the file itself failed, which concerns everyone in the group."""
+    return isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.ProgrammingError | sqlite3.IntegrityError)
 
 
 def _report(calls: list[Call]) -> None:
