@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from shoal.errors import UsageError
 from shoal.frontier.protocol import Enqueued
 from shoal.frontier.sqlite.transaction import DELAYED, READY, RunRow, Transaction, encode
-from shoal.task import NO_EXTRA, LanePolicy, NewTask, RunState
+from shoal.task import NO_EXTRA, LanePolicy, NewTask, Policy, RunState
 
 _DEFAULT_LANE = LanePolicy()
 
@@ -22,12 +22,23 @@ def enqueue(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> Enqueued:
     if not fresh:
         return Enqueued(0, len(tasks))
     lines = {lane: line_of(tx, run, lane) for lane in {task.lane for task in fresh}}
-    policy = run.policy
     loads: dict[str, int] = {}
     for task in fresh:
         loads[task.site] = loads.get(task.site, 0) + 1
         tx.lines[lines[task.lane]]["waiting"] += 1
-    sites = [[site, load] for site, load in loads.items()]
+    sites: list[list[object]] = [[site, load] for site, load in loads.items()]
+    open_sites(tx, run.policy, sites)
+    numbers: dict[str, int] = tx.rows("number_sites", sites=sites)
+    rows = [_row(tx, run, task, lines[task.lane], numbers[task.site]) for task in fresh]
+    tx.run("insert_tasks", run=run.id, tasks=rows)
+    counts["waiting"] += len(fresh)
+    if run.state is RunState.FINISHED:
+        tx.run("reopen_run", run=run.id)
+    return Enqueued(len(fresh), len(tasks) - len(fresh))
+
+
+def open_sites(tx: Transaction, policy: Policy, sites: list[list[object]]) -> None:
+    """Tasks of these sites come in, so many for each: the sites keep the strictest rules of all who visit them."""
     tx.run(
         "open_sites",
         sites=sites,
@@ -37,13 +48,6 @@ def enqueue(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> Enqueued:
         hard_timeout=policy.hard_timeout,
         lease=policy.lease,
     )
-    numbers: dict[str, int] = tx.rows("number_sites", sites=sites)
-    rows = [_row(tx, run, task, lines[task.lane], numbers[task.site]) for task in fresh]
-    tx.run("insert_tasks", run=run.id, tasks=rows)
-    counts["waiting"] += len(fresh)
-    if run.state is RunState.FINISHED:
-        tx.run("reopen_run", run=run.id)
-    return Enqueued(len(fresh), len(tasks) - len(fresh))
 
 
 def line_of(tx: Transaction, run: RunRow, lane: str) -> int:

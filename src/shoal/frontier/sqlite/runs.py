@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from shoal.errors import UsageError
 from shoal.frontier.protocol import NewRun
+from shoal.frontier.sqlite.enqueue import open_sites
 from shoal.frontier.sqlite.transaction import RunRow, Transaction, encode
 from shoal.task import RunState
 
@@ -36,7 +38,7 @@ def pause_run(tx: Transaction, run: RunRow) -> None:
     """Its own lines are held; in a shared queue, its tasks are set aside when a claim meets them."""
     if run.state in ENDED or run.state is RunState.PAUSED:
         return
-    tx.run("set_run_state", run=run.id, state=RunState.PAUSED)
+    tx.run("pause_run", run=run.id)
     if run.queue == run.run_id:
         tx.run("hold_lines", queue=run.queue, held=True)
 
@@ -45,7 +47,7 @@ def resume_run(tx: Transaction, run: RunRow) -> None:
     """Undo pause: release its lines, and bring back what was set aside."""
     if run.state is not RunState.PAUSED:
         return
-    tx.run("set_run_state", run=run.id, state=RunState.RUNNING)
+    tx.run("resume_run", run=run.id)
     if run.queue == run.run_id:
         tx.run("hold_lines", queue=run.queue, held=False)
     held = tx.rows("find_held", run=run.id)
@@ -72,16 +74,16 @@ def requeue_dead(tx: Transaction, run: RunRow, tasks: Sequence[int] | None) -> i
     rows = tx.rows("find_dead", run=run.id, tasks=None if tasks is None else list(tasks))
     if not rows:
         return 0
-    numbers = [task for task, _, _ in rows]
+    numbers = [task for task, *_ in rows]
     tx.run("revive_tasks", tasks=numbers)
     tx.run("forget_dead", tasks=numbers)
     counts = tx.runs[run.id]
     counts["dead"] -= len(rows)
     counts["waiting"] += len(rows)
-    for _, line, site in rows:
+    for _, line, site, _ in rows:
         tx.lines[line]["waiting"] += 1
-        tx.loads[site] += 1
         tx.ready[line, site] += 1
+    open_sites(tx, run.policy, [[key, load] for key, load in Counter(key for *_, key in rows).items()])
     if run.state is RunState.FINISHED:
         tx.run("reopen_run", run=run.id)
     return len(rows)

@@ -1,0 +1,1 @@
+UPDATE run SET state = 'paused' WHERE id = :run

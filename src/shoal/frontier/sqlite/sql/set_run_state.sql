@@ -1,1 +1,0 @@
-UPDATE run SET state = :state WHERE id = :run
