@@ -31,6 +31,7 @@ class Line:
     lane: str
     pool: str
     auto_ack: bool
+    waiting: int
 
 
 @dataclass(slots=True)
@@ -47,15 +48,12 @@ class Slot:
     """One way out of a site, as it is now."""
 
     exit: str
-    next_at: Moment = 0
+    begun_at: Moment = 0
     blocked_until: Moment = 0
     live: int = 0
     last_at: Moment = 0
     penalty: int = 0
-
-    @property
-    def free_at(self) -> Moment:
-        return max(self.next_at, self.blocked_until)
+    begun_before: Moment = 0
 
 
 @dataclass(slots=True)
@@ -70,39 +68,48 @@ class Visit:
     concurrency: int
     lease: Millis
     hard_timeout: Millis
-    next_at: Moment
+    begun_at: Moment
     slots: list[Slot]
     openings: list[Slot] = field(default_factory=list)
     last_token: int = 0
+    begun_before: Moment = 0
+
+    @property
+    def next_at(self) -> Moment:
+        """When the clock over all exits allows the next start."""
+        return self.begun_at + self.site_delay if self.site_delay else 0
+
+    def free_at(self, slot: Slot) -> Moment:
+        """When the slot's own clock and its rate limit allow the next start."""
+        return max(slot.begun_at + self.delay, slot.blocked_until)
 
     def find_openings(self, horizon: Moment, want: int) -> None:
         """List each possible lease by its slot, least recently used slot first; not more than there are tasks."""
         if self.next_at > horizon:
             return
         for slot in sorted(self.slots, key=lambda slot: slot.last_at):
-            if slot.free_at <= horizon and slot.live < self.concurrency:
+            if self.free_at(slot) <= horizon and slot.live < self.concurrency:
                 room = 1 if self.delay else self.concurrency - slot.live
                 self.openings.extend([slot] * room)
         del self.openings[min(1 if self.site_delay else want, self.ready) :]
 
     def due_at(self, now: Moment) -> Moment:
         """When the site may next be visited, as far as can be known; a full slot is looked at when a lease ends."""
-        frees = [now + self.lease if slot.live >= self.concurrency else slot.free_at for slot in self.slots]
+        frees = [now + self.lease if slot.live >= self.concurrency else self.free_at(slot) for slot in self.slots]
         return max(self.next_at, min(frees), now)
 
     def take(self, slot: Slot, now: Moment) -> tuple[Moment, Moment, bool]:
         """Count one lease on a slot and move its clocks. Answers from when until when it may start, and if alone."""
-        start_at = max(now, self.next_at, slot.free_at)
+        start_at = max(now, self.next_at, self.free_at(slot))
         slot.live += 1
         slot.last_at = now
-        exclusive = self.concurrency == 1 and not self.site_delay
+        slot.begun_before, self.begun_before = slot.begun_at, self.begun_at
+        if self.concurrency == 1 and not self.site_delay:
+            return start_at, start_at + self.lease // 2, True
         paces = [pace for pace in (self.delay, self.site_delay) if pace]
-        window = start_window(min(paces)) if paces and not exclusive else self.lease // 2
-        if not exclusive and self.delay:
-            slot.next_at = start_at + window + self.delay
-        if self.site_delay:
-            self.next_at = start_at + window + self.site_delay
-        return start_at, start_at + window, exclusive
+        window = start_window(min(paces)) if paces else 0
+        slot.begun_at = self.begun_at = start_at + window
+        return start_at, start_at + (window or self.lease // 2), False
 
 
 def claim(tx: Transaction, ask: Ask, worker: int) -> Claimed:
@@ -118,18 +125,22 @@ def claim(tx: Transaction, ask: Ask, worker: int) -> Claimed:
     left = sum(waiting + leased for *_, waiting, leased in rows)
     lines = _in_order(rows, ask)
     leases: list[Lease] = []
+    ended = 0
     for line in lines:
         if len(leases) >= ask.want:
             break
-        left -= _draw(tx, ask, worker, line, leases)
-    return Claimed(leases, left, _wake(tx, ask, lines, more=0 < ask.want == len(leases)))
+        ended += _draw(tx, ask, worker, line, leases)
+    if 0 < ask.want == len(leases):
+        waiting = sum(line.waiting for line in lines) - len(leases) - ended
+        return Claimed(leases, left - ended, tx.now if waiting else None)
+    return Claimed(leases, left - ended, _wake(tx, ask, lines))
 
 
 def _in_order(rows: list[Any], ask: Ask) -> list[Line]:
     """Preferred lanes first; within a lane at random, so that no run waits behind another for ever."""
     preference = {lane: position for position, lane in enumerate(ask.lanes)}
     lines = [
-        Line(number, scraper, lane, pool, bool(auto_ack))
+        Line(number, scraper, lane, pool, bool(auto_ack), waiting)
         for number, scraper, lane, pool, auto_ack, held, waiting, _ in rows
         if ask.exits.get(pool) and not held and waiting
     ]
@@ -163,9 +174,9 @@ def _draw(tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease
 
 
 def _visit(row: list[Any], exits: list[str]) -> Visit:
-    site, ready, key, delay, site_delay, concurrency, lease, hard_timeout, next_at, known = row
+    site, ready, key, delay, site_delay, concurrency, lease, hard_timeout, begun_at, known = row
     slots = [Slot(name, *known.get(name, ())) for name in exits]
-    return Visit(site, ready, key, delay, site_delay, concurrency, lease, hard_timeout, next_at, slots)
+    return Visit(site, ready, key, delay, site_delay, concurrency, lease, hard_timeout, begun_at, slots)
 
 
 def _take_heads(tx: Transaction, line: Line, worker: int, visits: list[Visit], leases: list[Lease]) -> int:
@@ -188,7 +199,7 @@ def _take_heads(tx: Transaction, line: Line, worker: int, visits: list[Visit], l
                 lease = _lease(visit, slot, tx.now, _task(line, visit, task, run_id, *rest))
                 leases.append(lease)
                 rows.append([task, lease.token, run, visit.site, slot.exit, lease.expires_at])
-                _count_claim(tx, line, run, visit.site)
+                _count_claim(tx, line, run)
         later.append([line.id, visit.site, visit.due_at(tx.now), len(tasks)])
         visit.ready -= len(tasks)
     _write(tx, line, worker, rows, visits)
@@ -237,14 +248,13 @@ def _count_end(tx: Transaction, line: Line, run: int, site: int, how: str) -> No
     tx.loads[site] -= 1
 
 
-def _count_claim(tx: Transaction, line: Line, run: int, site: int) -> None:
+def _count_claim(tx: Transaction, line: Line, run: int) -> None:
     counts = tx.runs[run]
     tx.lines[line.id]["waiting"] -= 1
     tx.lines[line.id]["leased"] += 1
     counts["waiting"] -= 1
     if line.auto_ack:
         counts["done"] += 1
-        tx.loads[site] -= 1
     else:
         counts["leased"] += 1
 
@@ -255,20 +265,25 @@ def _write(tx: Transaction, line: Line, worker: int, rows: list[list[Any]], visi
     tasks = [row[0] for row in rows]
     tx.run("grant_leases", leases=rows, worker=worker, line=line.id, now=tx.now, auto_ack=line.auto_ack)
     tx.run("end_tasks" if line.auto_ack else "lease_tasks", tasks=tasks)
-    clocks = {(visit.site, slot.exit): slot.next_at for visit in visits for slot in visit.openings}
+    clocks = {(visit.site, slot.exit): slot for visit in visits for slot in visit.openings}
     slots: dict[tuple[int, str], list[Any]] = {}
     for _, token, _, site, exit_name, _ in rows:
-        taken = slots.setdefault((site, exit_name), [site, exit_name, clocks[site, exit_name], 0, 0])
-        taken[3] += 1
-        taken[4] = token
+        slot = clocks[site, exit_name]
+        taken = slots.setdefault((site, exit_name), [site, exit_name, slot.begun_at, slot.begun_before, 0, 0])
+        taken[4] += 1
+        taken[5] = token
     tx.run("take_slots", slots=list(slots.values()), now=tx.now)
-    paced = [[visit.site, visit.next_at, visit.last_token] for visit in visits if visit.last_token and visit.site_delay]
+    paced = [
+        [visit.site, visit.begun_at, visit.begun_before, visit.last_token]
+        for visit in visits
+        if visit.last_token and visit.site_delay
+    ]
     if paced:
         tx.run("take_sites", sites=paced)
 
 
-def _wake(tx: Transaction, ask: Ask, lines: list[Line], *, more: bool) -> Moment | None:
-    if more:
-        return tx.now
-    times = [moment for moment in tx.rows("find_wake", lines=[line.id for line in lines]) if moment is not None]
-    return max(tx.now, min(times) - ask.ahead) if times else None
+def _wake(tx: Transaction, ask: Ask, lines: list[Line]) -> Moment | None:
+    """A slot is of use `ahead` of its time; a task that waits for its own time is not."""
+    visit, delayed = tx.rows("find_wake", lines=[line.id for line in lines])
+    times = [] if visit is None else [max(tx.now, visit - ask.ahead)]
+    return min([*times, delayed] if delayed is not None else times, default=None)

@@ -8,6 +8,7 @@ from shoal.frontier.sqlite.transaction import READY, Transaction
 def ripen(tx: Transaction, most: int) -> tuple[int, bool]:
     """Ready what was delayed, end what expired; at most so many of each. Answers how many ended, and if more may."""
     ready, over = tx.rows("find_ripe", now=tx.now, most=most)
+    more = most in (len(ready), len(over))
     expired_ids = {task for task, *_ in over}
     ready = [row for row in ready if row[0] not in expired_ids]
     if ready:
@@ -23,4 +24,4 @@ def ripen(tx: Transaction, most: int) -> tuple[int, bool]:
         tx.runs[run]["expired"] += 1
         tx.lines[line]["waiting"] -= 1
         tx.loads[site] -= 1
-    return len(over), len(ready) == most or len(over) == most
+    return len(over), more

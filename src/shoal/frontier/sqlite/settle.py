@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from shoal.clock import Moment
+from shoal.clock import Millis, Moment
 from shoal.frontier.sqlite.enqueue import enqueue
 from shoal.frontier.sqlite.transaction import Transaction, encode
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
@@ -14,17 +14,48 @@ from shoal.task import NewTask, RunState
 
 
 @dataclass(slots=True)
-class SlotClock:
-    """A slot as this batch of settlements leaves it."""
+class Rest:
+    """Since when a slot, or a site over all its exits, is at rest, as this batch of settlements leaves it.
 
-    next_at: Moment
+    `begun_at` is by when the last request has surely begun; `begun_before`, what it was before the last lease.
+    """
+
+    begun_at: Moment
+    begun_before: Moment
+
+    def end(self, started: Moment | None, *, last: bool) -> None:
+        """Count one lease that ended. `last`: none was granted after it.
+
+        The last one knows when the last request began, or that the clock stands where it stood before. For any other,
+        the clock was already set by those granted later, to the latest moment at which they may begin.
+        """
+        if last:
+            self.begun_at = max(self.begun_before, started or 0)
+        else:
+            self.begun_at = max(self.begun_at, started or 0)
+            self.begun_before = max(self.begun_before, started or 0)
+
+
+@dataclass(slots=True)
+class SlotClock(Rest):
+    """A slot: its rest, its rate limit, its delay, and how many leases it is rid of."""
+
     blocked_until: Moment
     penalty: int
+    delay: Millis
     freed: int = 0
 
     @property
     def free_at(self) -> Moment:
-        return max(self.next_at, self.blocked_until)
+        return max(self.begun_at + self.delay, self.blocked_until)
+
+
+@dataclass(slots=True)
+class SiteClock(Rest):
+    """A site over all its exits. `look_at`: as early as that, it may be worth a visit."""
+
+    crawl_delay: Millis
+    look_at: Moment
 
 
 @dataclass(slots=True)
@@ -40,21 +71,23 @@ class Settled:
     bodies: bytearray = field(default_factory=bytearray)
     tasks: dict[str, list[NewTask]] = field(default_factory=dict)
     slots: dict[tuple[int, str], SlotClock] = field(default_factory=dict)
-    sites: dict[int, list[int | None]] = field(default_factory=dict)
+    sites: dict[int, SiteClock] = field(default_factory=dict)
 
 
 def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[int]:
     """Give effect to each settlement whose lease still stands. Answers the tokens of those that came too late."""
     if not settlements:
         return []
-    standing = tx.rows("find_leases", leases=[[s.task, s.token] for s in settlements])
+    standing = tx.rows("find_leases", leases=[[s.task, s.token, s.run_id] for s in settlements])
     settled = Settled()
     on_time: set[int] = set()
-    for index, run, line, site, exit_name, auto_ack, cancelled, *clocks in standing:
-        if index in on_time:
+    ended: set[int] = set()
+    for index, run, line, site, exit_name, auto_ack, cancelled, clocks in standing:
+        settlement = settlements[index]
+        if settlement.task in ended:
             continue
         on_time.add(index)
-        settlement = settlements[index]
+        ended.add(settlement.task)
         settled.leases.append(settlement.task)
         counts = tx.runs[run]
         counts["requests"] += settlement.requests
@@ -64,6 +97,7 @@ def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[int]:
         _free(settled, tx.now, settlement, (site, exit_name), clocks)
         if auto_ack:
             tx.lines[line]["leased"] -= 1
+            tx.loads[site] -= 1
             if not cancelled and isinstance(settlement.outcome, Done):
                 _keep(tx, settled, settlement, settlement.outcome, run)
             continue
@@ -123,30 +157,29 @@ def _keep(tx: Transaction, settled: Settled, settlement: Settlement, done: Done,
 
 
 def _free(settled: Settled, now: Moment, settlement: Settlement, slot: tuple[int, str], clocks: list[int]) -> None:
-    """Say when the slot, and the site over all its exits, may next be used.
-
-    A lease that was alone in its slot knows exactly when the last request started. One of several only knows if it was
-    the last to be granted; otherwise the clock was already set, for the latest possible start, when it was claimed.
-    """
-    delay, site_delay, concurrency, site_last, slot_last, slot_next, blocked_until, site_next, penalty = clocks
+    """Move the clocks of the slot, and of the site over all its exits where that has one."""
+    delay, site_delay, crawl_delay, site_last, site_begun, site_before, *of_slot = clocks
+    slot_last, slot_begun, slot_before, blocked_until, penalty = of_slot
     started = settlement.started_at
-    delay = max(delay, settlement.crawl_delay or 0)
-    clock = settled.slots.setdefault(slot, SlotClock(slot_next, blocked_until, penalty))
+    asked = crawl_delay if settlement.crawl_delay is None else settlement.crawl_delay
+    clock = settled.slots.setdefault(slot, SlotClock(slot_begun, slot_before, blocked_until, penalty, delay))
     clock.freed += 1
-    if concurrency == 1 or settlement.token == slot_last:
-        clock.next_at = max(clock.next_at if concurrency == 1 else 0, started + delay if started else 0)
+    clock.delay = max(delay, asked)
+    clock.end(started, last=settlement.token == slot_last)
     outcome = settlement.outcome
     if isinstance(outcome, Snoozed) and outcome.wait:
         clock.blocked_until = max(clock.blocked_until, now + outcome.wait)
         clock.penalty = outcome.penalty
     elif started and penalty and not isinstance(outcome, Snoozed):
         clock.penalty = penalty - 1
-    if site_delay or settlement.crawl_delay is not None:
-        site = settled.sites.setdefault(slot[0], [site_next, None])
-        if site_delay and settlement.token == site_last:
-            site[0] = started + site_delay if started else 0
-        if settlement.crawl_delay is not None:
-            site[1] = settlement.crawl_delay
+    if not site_delay and asked == crawl_delay:
+        return
+    site = settled.sites.setdefault(slot[0], SiteClock(site_begun, site_before, crawl_delay, clock.free_at))
+    if site_delay:
+        site.end(started, last=settlement.token == site_last)
+        site.look_at = min(site.look_at, site.begun_at + site_delay)
+    if asked != crawl_delay:
+        site.crawl_delay, site.look_at = asked, now
 
 
 def _write(tx: Transaction, settled: Settled) -> None:
@@ -163,22 +196,26 @@ def _write(tx: Transaction, settled: Settled) -> None:
         tx.run("return_tasks", tasks=settled.returned)
     if settled.items:
         tx.run("store_items", rows=settled.items, bodies=bytes(settled.bodies))
-    free_slots(tx, settled.slots)
+    free_slots(tx, settled.slots, {site: clock.look_at for site, clock in settled.sites.items()})
     if settled.sites:
-        tx.run("set_site_clocks", sites=[[site, *clock] for site, clock in settled.sites.items()])
+        tx.run(
+            "set_site_clocks",
+            sites=[[site, c.begun_at, c.begun_before, c.crawl_delay] for site, c in settled.sites.items()],
+        )
     for run_id, tasks in settled.tasks.items():
         run = tx.find_run(run_id)
         if run.state is not RunState.CANCELLED:
             enqueue(tx, run, tasks)
 
 
-def free_slots(tx: Transaction, slots: dict[tuple[int, str], SlotClock]) -> None:
-    """Write slots back, and let those who wait for their sites come as early as they may."""
-    tx.run("free_slots", slots=[[*slot, c.freed, c.next_at, c.blocked_until, c.penalty] for slot, c in slots.items()])
-    earliest: dict[int, Moment] = {}
+def free_slots(tx: Transaction, slots: dict[tuple[int, str], SlotClock], look_at: dict[int, Moment]) -> None:
+    """Write slots back, and let those who wait for their sites come as early as they may, but not before others."""
+    rows = [[*slot, c.freed, c.begun_at, c.begun_before, c.blocked_until, c.penalty] for slot, c in slots.items()]
+    tx.run("free_slots", slots=rows)
+    earliest = dict(look_at)
     for (site, _), clock in slots.items():
         earliest[site] = min(clock.free_at, earliest.get(site, clock.free_at))
-    tx.run("move_visits", sites=[[site, due] for site, due in earliest.items()])
+    tx.run("move_visits", sites=[[site, max(due, tx.now)] for site, due in earliest.items()])
 
 
 def _refuse(tx: Transaction, settlements: list[Settlement]) -> list[int]:

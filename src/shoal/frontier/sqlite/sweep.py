@@ -21,29 +21,32 @@ Gone = Callable[[int, int], bool]
 InHand = Callable[[str | None], frozenset[int] | None]
 """The tasks that a worker had in hand, read from its notebook; None = cannot be known."""
 
+Dead = dict[int, frozenset[int] | None]
+"""Workers that are gone, each with what it had in hand."""
+
 
 def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand) -> Swept:
     """One bounded sweep."""
-    dead_workers: dict[int, frozenset[int] | None] = {
+    dead_workers: Dead = {
         worker: in_hand(notebook)
         for worker, pid, started, notebook in tx.rows("find_holders", machine=machine)
         if gone(pid, started)
     }
     lost = tx.rows("find_lost_leases", now=tx.now, gone=list(dead_workers), most=MOST)
-    buried = _bring_back(tx, lost, dead_workers) if lost else 0
+    returned, buried, refused = _bring_back(tx, lost, dead_workers) if lost else (0, 0, 0)
     expired, ripe = ripen(tx, MOST)
     cancelled = _end_cancelled(tx)
-    deleted = tx.run("delete_old_items", now=tx.now, most=MOST)
+    deleted = tx.numbers("delete_old_items", now=tx.now, most=MOST)
     tx.run("forget_results", now=tx.now)
     tx.run("delete_old_cache", now=tx.now, most=MOST)
     tx.run("forget_workers", now=tx.now)
     tx.close_books()
-    more = ripe or MOST in (len(lost), cancelled, deleted)
-    return Swept(len(lost) - buried, buried, expired, cancelled, deleted, more)
+    more = ripe or MOST in (len(lost), cancelled, len(deleted))
+    return Swept(returned, buried, expired, cancelled + refused, sum(deleted), more)
 
 
-def _bring_back(tx: Transaction, lost: list[Any], dead_workers: dict[int, frozenset[int] | None]) -> int:
-    """End lost leases. Answers how many tasks became dead letters.
+def _bring_back(tx: Transaction, lost: list[Any], dead_workers: Dead) -> tuple[int, int, int]:
+    """End lost leases. Answers how many tasks wait again, became dead letters, or ended with their cancelled run.
 
     Where the owner is known to be dead, its last request started before now: the slot waits for one delay. Otherwise it
     may be alive and slow: the slot waits until anything it may have started has surely ended.
@@ -53,14 +56,15 @@ def _bring_back(tx: Transaction, lost: list[Any], dead_workers: dict[int, frozen
     buried: list[list[object]] = []
     ended: list[int] = []
     for task, run, line, site, exit_name, auto_ack, expires_at, worker, cancelled, limit, crashes, *clocks in lost:
-        delay, hard_timeout, next_at, blocked_until, penalty = clocks
-        clock = slots.setdefault((site, exit_name), SlotClock(next_at, blocked_until, penalty))
+        delay, hard_timeout, begun_at, begun_before, blocked_until, penalty = clocks
+        clock = slots.setdefault((site, exit_name), SlotClock(begun_at, begun_before, blocked_until, penalty, delay))
         clock.freed += 1
         known_dead = worker in dead_workers
         free_at: Moment = tx.now + delay if known_dead else expires_at + hard_timeout + delay
-        clock.next_at = max(clock.next_at, free_at)
+        clock.blocked_until = max(clock.blocked_until, free_at)
         tx.lines[line]["leased"] -= 1
         if auto_ack:
+            tx.loads[site] -= 1
             continue
         counts = tx.runs[run]
         counts["leased"] -= 1
@@ -89,8 +93,8 @@ def _bring_back(tx: Transaction, lost: list[Any], dead_workers: dict[int, frozen
         tx.run("end_tasks", tasks=ended)
     if returned:
         tx.run("return_lost_tasks", tasks=returned)
-    free_slots(tx, slots)
-    return len(buried)
+    free_slots(tx, slots, {})
+    return len(returned), len(buried), len(ended) - len(buried)
 
 
 def _end_cancelled(tx: Transaction) -> int:

@@ -64,6 +64,10 @@ class Transaction:
         row = self.connection.execute(STATEMENTS[verb], _bound(values)).fetchone()
         return row[0] if row else None
 
+    def numbers(self, verb: str, **values: Any) -> list[int]:
+        """The first column of what a statement answers."""
+        return [row[0] for row in self.connection.execute(STATEMENTS[verb], _bound(values))]
+
     def rows(self, verb: str, **values: Any) -> Any:
         """What a statement answers that gives one JSON array (or object); an empty list if it gives no row."""
         text = self.value(verb, **values)

@@ -2,7 +2,7 @@
 SELECT json_group_array(json_array(
     l.task, l.run, l.line, l.site, l.exit, l.auto_ack, l.expires_at, l.worker, r.state = 'cancelled',
     coalesce(r.policy ->> '$.crashes', 3), t.crashes,
-    max(s.delay, s.crawl_delay), s.hard_timeout, k.next_at, k.blocked_until, k.penalty
+    max(s.delay, s.crawl_delay), s.hard_timeout, k.begun_at, k.begun_before, k.blocked_until, k.penalty
 ))
 FROM (
     SELECT task FROM lease WHERE :gone != '[]' AND worker IN (SELECT value FROM json_each(:gone))

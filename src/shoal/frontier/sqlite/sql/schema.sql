@@ -54,8 +54,10 @@ CREATE TABLE line (
 );
 CREATE INDEX line_active ON line (scraper, lane, queue) WHERE waiting + leased > 0;
 
--- `load`: tasks of this site that have not ended. With 0 the next run to come sets the rules anew.
--- `next_at`: the clock over all exits, where `site_delay` is set; `last_token`: the lease that moved it last.
+-- `load`: tasks of this site that have not ended or whose lease still lives. With 0 the next run sets the rules anew.
+-- `begun_at`: by when the last request has surely begun, over all exits; kept where `site_delay` is set. `last_token`: the
+-- lease that moved it last, `begun_before`: what it was before that. The rules are added when a claim looks at it, so that
+-- a stricter rule counts from starts that were made before it came.
 CREATE TABLE site (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
@@ -65,16 +67,19 @@ CREATE TABLE site (
     crawl_delay INTEGER NOT NULL DEFAULT 0,
     hard_timeout INTEGER NOT NULL,
     lease INTEGER NOT NULL,
-    next_at INTEGER NOT NULL DEFAULT 0,
+    begun_at INTEGER NOT NULL DEFAULT 0,
+    begun_before INTEGER NOT NULL DEFAULT 0,
     last_token INTEGER NOT NULL DEFAULT 0,
     load INTEGER NOT NULL DEFAULT 0
 );
 
--- `next_at`: the clock of ordinary pace. `blocked_until`: a rate limit. `penalty`: rate limits in a row.
+-- `begun_at`: as in `site`, for this exit alone. `blocked_until`: a rate limit, or a lost lease whose request may still be
+-- under way. `penalty`: rate limits in a row.
 CREATE TABLE slot (
     site INTEGER NOT NULL,
     exit TEXT NOT NULL,
-    next_at INTEGER NOT NULL DEFAULT 0,
+    begun_at INTEGER NOT NULL DEFAULT 0,
+    begun_before INTEGER NOT NULL DEFAULT 0,
     blocked_until INTEGER NOT NULL DEFAULT 0,
     live INTEGER NOT NULL DEFAULT 0,
     penalty INTEGER NOT NULL DEFAULT 0,
@@ -114,6 +119,7 @@ CREATE TABLE task (
 );
 CREATE INDEX task_ready ON task (line, site, priority DESC) WHERE state = 0;
 CREATE INDEX task_delayed ON task (not_before) WHERE state = 1;
+CREATE INDEX task_later ON task (line, not_before) WHERE state = 1;
 CREATE INDEX task_aside ON task (run) WHERE state IN (1, 3);
 CREATE INDEX task_expiry ON task (expires_at) WHERE expires_at IS NOT NULL AND state != 2;
 

@@ -1,4 +1,4 @@
 UPDATE site
-SET next_at = j.value ->> 1, last_token = j.value ->> 2
+SET begun_at = j.value ->> 1, begun_before = j.value ->> 2, last_token = j.value ->> 3
 FROM json_each(:sites) AS j
 WHERE site.id = j.value ->> 0
