@@ -1,0 +1,37 @@
+"""Prove your own engine: the rules that every engine keeps, as tests that only need it to be plugged in.
+
+    class TestMyEngine(FrontierContract):
+        @pytest.fixture
+        async def harness(self) -> AsyncIterator[Harness]:
+            ...  # open your engine on an empty store, on a clock that can be moved
+
+What a harness offers is in `shoal.testing.contract.harness`; what an engine lacks is data there, and skips its tests by
+name. The tests are grouped by question; each group can also be run alone by naming its class.
+"""
+
+from __future__ import annotations
+
+from shoal.testing.contract.claim import ClaimContract
+from shoal.testing.contract.clocks import ClockContract
+from shoal.testing.contract.enqueue import EnqueueContract
+from shoal.testing.contract.harness import Capability, Harness
+from shoal.testing.contract.lanes import LaneContract
+from shoal.testing.contract.leases import LeaseContract
+from shoal.testing.contract.results import ResultContract
+from shoal.testing.contract.runs import RunContract
+from shoal.testing.contract.settlements import SettlementContract
+
+__all__ = ["Capability", "FrontierContract", "Harness"]
+
+
+class FrontierContract(
+    EnqueueContract,
+    ClaimContract,
+    ClockContract,
+    SettlementContract,
+    LeaseContract,
+    LaneContract,
+    RunContract,
+    ResultContract,
+):
+    """All of it."""
