@@ -246,9 +246,9 @@ def test_several_processes_share_the_work_and_one_that_dies_is_replaced(site: Si
 
 
 def test_processes_do_not_outlive_the_one_that_started_them(site: Site) -> None:
-    Path("shoal.toml").write_text("[scrapers.books]\ndelay = 0.5\n")
+    Path("shoal.toml").write_text("[scrapers.books]\ndelay = 2\n")
     process = begin("run", "shop.py:books", "--workers", "2")
-    site.wait_for(3)
+    site.wait_for(2)
     children = children_of(process)
     assert len(children) == 1
     process.kill()
