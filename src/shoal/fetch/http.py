@@ -8,27 +8,23 @@ connector per exit (pool, name lookup, TLS), its protocol and the C parser.
 from __future__ import annotations
 
 import asyncio
-import errno
 import re
-import socket
 import ssl
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from io import BytesIO
 from weakref import WeakSet
 
 import aiohttp
-import brotli  # type: ignore[import-untyped]
 from aiohttp import hdrs
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from multidict import CIMultiDict
 from yarl import URL
 
+from shoal.fetch.body import read_body
+from shoal.fetch.http_errors import FOREIGN, translated
 from shoal.fetch.protocol import Fetch, FetchError, Gate, Response, TooLate
 from shoal.outcome import Blame
 from shoal.task import DIRECT
@@ -37,8 +33,6 @@ ExitConnector = Callable[[str], aiohttp.BaseConnector]
 """From the name of an exit to what opens connections through it. Called once for each exit, inside the event loop."""
 
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
-_AT_ONCE = 2**20  # a body that is announced to be no larger is read without looking at its pieces
-_STEP = 2**17  # as much as is decompressed before the cap is looked at and others get a turn
 _URL = re.compile(r"(https?://[!\"$-.0->@-\[\]-~]+)([!\"$-~]*)(?:#|\Z)")
 _LINE_BREAK = re.compile(r"[\r\n\0]")
 
@@ -118,13 +112,13 @@ class HttpFetcher:
                 try:
                     if hdrs.SET_COOKIE in message.headers:
                         self._keep_cookies(fetch, message)
-                    body, received = await _read(message, payload, fetch.max_bytes)
+                    body, received = await read_body(message, payload, fetch.max_bytes)
                 except BaseException:
                     self._hang_up(connection)
                     raise
-        except _FOREIGN as error:
+        except FOREIGN as error:
             late = fetch.timeout if total.expired() else None
-            raise _translated(error, late, patience, self._timeouts.connect) from error
+            raise translated(error, late, patience, self._timeouts.connect) from error
         if len(self._opened) > self._keep:
             self._hang_up(connection)
         else:
@@ -245,156 +239,3 @@ def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar 
 
 def _lines(fields: CIMultiDict[str]) -> str:
     return "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
-
-
-async def _read(message: RawResponseMessage, payload: aiohttp.StreamReader, cap: int) -> tuple[bytes, int]:
-    """The decoded body, and how many bytes came over the wire. Holds at most the cap and a few steps in memory."""
-    if payload is aiohttp.EMPTY_PAYLOAD:
-        return b"", 0
-    headers = message.headers
-    length = headers.get(hdrs.CONTENT_LENGTH)
-    encoding = headers.get(hdrs.CONTENT_ENCODING)
-    if length is not None and hdrs.TRANSFER_ENCODING not in headers:
-        if int(length) > cap:
-            raise _too_large(cap)
-        if encoding is None and int(length) <= _AT_ONCE:
-            body = await payload.read()
-            return body, len(body)
-    decoder = _decoder(encoding)
-    decoded = BytesIO()  # unlike a list of pieces it gives out its bytes without a second copy
-    received = 0
-    while block := await payload.readany():
-        received += len(block)
-        if received > cap:
-            raise _too_large(cap)
-        for piece in decoder.feed(block) if decoder else (block,):
-            if decoded.tell() + len(piece) > cap:
-                raise _too_large(cap)
-            decoded.write(piece)
-            if len(piece) >= _STEP:
-                await asyncio.sleep(0)
-    if received and decoder and not decoder.complete:
-        raise FetchError(f"{encoding} body cut short", Blame.URL)
-    return decoded.getvalue(), received
-
-
-def _too_large(cap: int) -> FetchError:
-    size = f"{cap / 2**20:g} MB" if cap >= 2**20 else f"{cap} bytes"
-    return FetchError(f"body larger than {size}", Blame.URL, permanent=True)
-
-
-class _Inflate:
-    """gzip (several members too), and deflate as the standard says (zlib) and as some servers do it (raw)."""
-
-    def __init__(self, *, gzip: bool) -> None:
-        self._gzip = gzip
-        self._members = 0
-        self._begun = b""
-        self._stream: zlib._Decompress | None = None
-
-    @property
-    def complete(self) -> bool:
-        return self._stream is not None and self._stream.eof
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The decoded bytes in pieces of at most a step. What follows the end of the stream is not looked at."""
-        while data:
-            if self._stream is None:
-                data = self._begun + data
-                if len(data) < 2:
-                    self._begun = data
-                    return
-                self._stream = zlib.decompressobj(self._window(data))
-            elif self._stream.eof:
-                if not self._gzip or not b"\x1f\x8b".startswith(data[:2]):
-                    return
-                self._members += 1
-                if self._members > 1000:  # each costs a copy of what is left
-                    raise FetchError("gzip body in more than 1000 parts", Blame.URL, permanent=True)
-                self._stream = zlib.decompressobj(31)
-            yield self._stream.decompress(data, _STEP)
-            data = self._stream.unconsumed_tail or self._stream.unused_data
-
-    def _window(self, data: bytes) -> int:
-        if self._gzip:
-            return 31
-        return 15 if data[0] & 15 == 8 and int.from_bytes(data[:2]) % 31 == 0 else -15
-
-
-class _Brotli:
-    """br. Its pieces are up to twice a step long."""
-
-    def __init__(self) -> None:
-        self._stream = brotli.Decompressor()
-
-    @property
-    def complete(self) -> bool:
-        return bool(self._stream.is_finished())
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        while not self._stream.is_finished():
-            piece = self._stream.process(data, output_buffer_limit=_STEP)
-            yield piece
-            data = b""
-            if not piece and self._stream.can_accept_more_data():
-                return
-
-
-def _decoder(encoding: str | None) -> _Inflate | _Brotli | None:
-    """What takes the encoding off; None = there is none."""
-    match (encoding or "identity").strip().lower():
-        case "gzip" | "x-gzip":
-            return _Inflate(gzip=True)
-        case "deflate":
-            return _Inflate(gzip=False)
-        case "br":
-            return _Brotli()
-        case "identity" | "":
-            return None
-        case unknown:
-            raise FetchError(f"unknown content encoding {unknown[:40]!r}", Blame.URL, permanent=True)
-
-
-_FOREIGN = (aiohttp.ClientError, HttpProcessingError, OSError, zlib.error, brotli.error)
-"""All that others raise at us. OSError includes ssl.SSLError, socket.gaierror and TimeoutError."""
-
-_REFUSALS = {
-    errno.ECONNREFUSED: ("connection refused", Blame.HOST),
-    errno.ECONNRESET: ("connection reset", Blame.HOST),
-    errno.EHOSTUNREACH: ("host not reachable", Blame.HOST),
-    errno.ENETUNREACH: ("network not reachable", Blame.HOST),
-    errno.ETIMEDOUT: ("connection timed out", Blame.HOST),
-    errno.EMFILE: ("too many open files", Blame.WORKER),
-}
-
-
-def _translated(error: Exception, total: float | None, patience: float, connect: float) -> FetchError:
-    """The one place where foreign errors become ours. `total`: the time for all of it is over, and it was this long."""
-    match error:
-        case TimeoutError() if total is not None:
-            return FetchError(f"timed out after {total:g} s", Blame.HOST)
-        case aiohttp.SocketTimeoutError():
-            return FetchError(f"no data for {patience:g} s", Blame.HOST)
-        case TimeoutError() if error.errno is None:
-            return FetchError(f"no connection within {connect:g} s", Blame.HOST)
-        case aiohttp.ClientConnectorCertificateError():
-            found = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
-            return FetchError(f"TLS certificate not valid: {found}", Blame.HOST, permanent=True)
-        case aiohttp.ClientConnectorDNSError():
-            hopeless = error.os_error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
-            return FetchError("no such host" if hopeless else "name lookup failed", Blame.HOST)
-        case ssl.SSLError():
-            reason = getattr(getattr(error, "os_error", error), "reason", None) or "broken off"
-            return FetchError(f"TLS failed: {reason.lower().replace('_', ' ')}", Blame.HOST)
-        case aiohttp.ServerDisconnectedError():
-            return FetchError("connection closed before an answer", Blame.HOST)
-        case aiohttp.ClientPayloadError():
-            return FetchError("body cut short", Blame.HOST)
-        case HttpProcessingError():
-            return FetchError(f"malformed answer: {error.message.strip().splitlines()[0][:100]}", Blame.URL)
-        case zlib.error() | brotli.error():
-            return FetchError("damaged compressed body", Blame.URL)
-        case OSError():
-            return FetchError(*_REFUSALS.get(error.errno or 0, (f"connection failed: {error.strerror}", Blame.HOST)))
-        case _:
-            return FetchError(f"request failed: {error}", Blame.HOST)

@@ -1,0 +1,127 @@
+"""The body of an answer: read under a cap, its content encoding taken off piece by piece, so that no bomb goes off."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+
+import aiohttp
+import brotli  # type: ignore[import-untyped]
+from aiohttp import hdrs
+from aiohttp.http_parser import RawResponseMessage
+
+from shoal.fetch.protocol import FetchError
+from shoal.outcome import Blame
+
+_AT_ONCE = 2**20  # a body that is announced to be no larger is read without looking at its pieces
+_STEP = 2**17  # as much as is decompressed before the cap is looked at and others get a turn
+
+
+async def read_body(message: RawResponseMessage, payload: aiohttp.StreamReader, cap: int) -> tuple[bytes, int]:
+    """The decoded body, and how many bytes came over the wire. Holds at most the cap and a few steps in memory."""
+    if payload is aiohttp.EMPTY_PAYLOAD:
+        return b"", 0
+    headers = message.headers
+    length = headers.get(hdrs.CONTENT_LENGTH)
+    encoding = headers.get(hdrs.CONTENT_ENCODING)
+    if length is not None and hdrs.TRANSFER_ENCODING not in headers:
+        if int(length) > cap:
+            raise _too_large(cap)
+        if encoding is None and int(length) <= _AT_ONCE:
+            body = await payload.read()
+            return body, len(body)
+    decoder = _decoder(encoding)
+    decoded = BytesIO()  # unlike a list of pieces it gives out its bytes without a second copy
+    received = 0
+    while block := await payload.readany():
+        received += len(block)
+        if received > cap:
+            raise _too_large(cap)
+        for piece in decoder.feed(block) if decoder else (block,):
+            if decoded.tell() + len(piece) > cap:
+                raise _too_large(cap)
+            decoded.write(piece)
+            if len(piece) >= _STEP:
+                await asyncio.sleep(0)
+    if received and decoder and not decoder.complete:
+        raise FetchError(f"{encoding} body cut short", Blame.URL)
+    return decoded.getvalue(), received
+
+
+def _too_large(cap: int) -> FetchError:
+    size = f"{cap / 2**20:g} MB" if cap >= 2**20 else f"{cap} bytes"
+    return FetchError(f"body larger than {size}", Blame.URL, permanent=True)
+
+
+class _Inflate:
+    """gzip (several members too), and deflate as the standard says (zlib) and as some servers do it (raw)."""
+
+    def __init__(self, *, gzip: bool) -> None:
+        self._gzip = gzip
+        self._members = 0
+        self._begun = b""
+        self._stream: zlib._Decompress | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self._stream is not None and self._stream.eof
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The decoded bytes in pieces of at most a step. What follows the end of the stream is not looked at."""
+        while data:
+            if self._stream is None:
+                data = self._begun + data
+                if len(data) < 2:
+                    self._begun = data
+                    return
+                self._stream = zlib.decompressobj(self._window(data))
+            elif self._stream.eof:
+                if not self._gzip or not b"\x1f\x8b".startswith(data[:2]):
+                    return
+                self._members += 1
+                if self._members > 1000:  # each costs a copy of what is left
+                    raise FetchError("gzip body in more than 1000 parts", Blame.URL, permanent=True)
+                self._stream = zlib.decompressobj(31)
+            yield self._stream.decompress(data, _STEP)
+            data = self._stream.unconsumed_tail or self._stream.unused_data
+
+    def _window(self, data: bytes) -> int:
+        if self._gzip:
+            return 31
+        return 15 if data[0] & 15 == 8 and int.from_bytes(data[:2]) % 31 == 0 else -15
+
+
+class _Brotli:
+    """br. Its pieces are up to twice a step long."""
+
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._stream.is_finished())
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while not self._stream.is_finished():
+            piece = self._stream.process(data, output_buffer_limit=_STEP)
+            yield piece
+            data = b""
+            if not piece and self._stream.can_accept_more_data():
+                return
+
+
+def _decoder(encoding: str | None) -> _Inflate | _Brotli | None:
+    """What takes the encoding off; None = there is none."""
+    match (encoding or "identity").strip().lower():
+        case "gzip" | "x-gzip":
+            return _Inflate(gzip=True)
+        case "deflate":
+            return _Inflate(gzip=False)
+        case "br":
+            return _Brotli()
+        case "identity" | "":
+            return None
+        case unknown:
+            raise FetchError(f"unknown content encoding {unknown[:40]!r}", Blame.URL, permanent=True)
