@@ -33,9 +33,9 @@ class Seeded:
 
 
 def new_run_id(scraper: str) -> str:
-    """Readable, sortable by time, and unique: `books-20261116-013501-x4f2`."""
+    """Readable, sortable by time, unique, and not to be guessed: `books-20261116-013501-5d0c2a9be41f`."""
     now = datetime.now(UTC)
-    return f"{scraper}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    return f"{scraper}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(6)}"
 
 
 async def seed(

@@ -6,12 +6,19 @@ import asyncio
 import math
 
 from shoal.clock import Clock, Millis, Moment
-from shoal.fetch.protocol import TooLate
+from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
+from shoal.outcome import Blame
 from shoal.politeness import transit_allowance
 from shoal.task import Lease
 
 EXPIRY_MARGIN: Millis = 1000
 """A further request of one lease starts at least this long before the lease can expire."""
+
+PATIENCE: Millis = 30_000
+"""A lease that would have to wait longer than this for its next request is given back instead."""
+
+RENEW_EVERY: Millis = 30_000
+"""How often a lease is renewed; three times in its life if that is more often."""
 
 
 class NeedsAnotherLease(Exception):
@@ -23,36 +30,54 @@ class HeldLease:
 
     `shift` is what turns this machine's `elapsed` into the store's time. Where it is not known exactly it is too high,
     so that a start is never believed to be earlier than it was.
+    `delay`: the least time between two starts of this lease; it may be raised while the lease is held.
+    `renew_at`: when the lease is to be renewed, by `elapsed`.
     """
 
-    __slots__ = ("_clock", "_seen", "_shift", "expires_at", "lease", "received", "starts")
+    __slots__ = ("_clock", "_seen", "_shift", "delay", "expires_at", "lease", "received", "renew_at", "starts")
 
     def __init__(self, lease: Lease, clock: Clock, shift: float) -> None:
         self.lease = lease
+        self.delay = lease.delay
         self.expires_at = lease.expires_at
+        self.renew_at = lease.claimed_at - shift + self._life_before_renewal
         self.starts = 0
-        self._seen = 0.0
         self.received = 0
+        self._seen = 0.0
         self._clock = clock
         self._shift = shift
 
     def __call__(self) -> None:
-        """The gate: a request starts now. Raises TooLate if it no longer may."""
+        """The gate: a request starts now. Raises TooLate if it may not: no longer, or not so soon after the last one.
+
+        The fetcher comes here twice for one request if a connection that it had kept turns out to be closed. It is not
+        known whether the target saw the first of the two, so the second has to keep the delay like any other.
+        """
         now = self._clock.elapsed() + self._shift
-        latest = self.lease.start_by if not self.starts else self.expires_at - EXPIRY_MARGIN
-        if now > latest:
+        if not self.starts:
+            if now > self.lease.start_by:
+                raise TooLate
+        elif now > self.expires_at - EXPIRY_MARGIN or (self.delay and now < self._seen + self.delay):
             raise TooLate
         self.starts += 1
-        self._seen = now + transit_allowance(self.lease.delay)
+        self._seen = now + transit_allowance(self.delay)
 
-    def answered(self, received: int) -> None:
-        """An answer of so many bytes has come: the target has surely seen the request by now."""
-        self.received += received
-        self._seen = min(self._seen, self._clock.elapsed() + self._shift)
+    async def fetch(self, fetcher: Fetcher, request: Fetch) -> Response:
+        """Make one request within this lease. Raises TooLate only if none was made."""
+        before = self.starts
+        try:
+            response = await fetcher.fetch(request, self)
+        except TooLate:
+            if self.starts == before:
+                raise
+            raise FetchError("connection closed before an answer", Blame.HOST) from None
+        self._answered(response.received)
+        return response
 
     def renewed(self, elapsed: float) -> None:
         """The store has extended the lease, at the latest from this moment of `elapsed` on."""
         self.expires_at = math.floor(elapsed + self._shift) + self.lease.expires_at - self.lease.claimed_at
+        self.renew_at = elapsed + self._life_before_renewal
 
     @property
     def started_at(self) -> Moment | None:
@@ -64,11 +89,20 @@ class HeldLease:
         lease = self.lease
         if not self.starts:
             moment: float = lease.start_at
-        elif not lease.delay:
+        elif not self.delay:
             return
-        elif lease.exclusive:
-            moment = self._seen + lease.delay + 1
+        elif lease.exclusive and self.delay <= PATIENCE:
+            moment = self._seen + self.delay + 1
         else:
             raise NeedsAnotherLease
         while (wait := moment - self._clock.elapsed() - self._shift) > 0:  # noqa: ASYNC110 - timers may fire early
             await asyncio.sleep(wait / 1000)
+
+    def _answered(self, received: int) -> None:
+        """The target has surely seen the request by now."""
+        self.received += received
+        self._seen = min(self._seen, self._clock.elapsed() + self._shift)
+
+    @property
+    def _life_before_renewal(self) -> float:
+        return min(RENEW_EVERY, (self.lease.expires_at - self.lease.claimed_at) / 3)

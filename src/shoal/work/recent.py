@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 HALF = 50_000
 """URLs per generation. Two generations are held, over all runs together."""
@@ -21,8 +21,10 @@ class RecentLinks:
         """The URLs of this run that are known to be in the store (as pages, by GET)."""
         return self._young.get(run_id, _NONE), self._old.get(run_id, _NONE)
 
-    def add(self, run_id: str, urls: Iterable[str]) -> None:
+    def add(self, run_id: str, urls: Collection[str]) -> None:
         """Remember URLs that the store has acknowledged for this run."""
+        if not urls:
+            return
         known = self._young.setdefault(run_id, set())
         before = len(known)
         known.update(urls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from shoal.clock import Clock, Millis, SystemClock
+from shoal.errors import EngineError
 from shoal.fetch.http import HttpFetcher, direct
 from shoal.fetch.robots import RobotsBook
 from shoal.frontier.protocol import Ask, Engine, Granted, Renewal
@@ -18,8 +20,10 @@ from shoal.outcome import Done, Settlement, Snoozed
 from shoal.presence import introduce
 from shoal.scraper import Scraper
 from shoal.task import DEFAULT_POOL, DIRECT, Kind, Lease
-from shoal.work.executor import Executor, settlement
+from shoal.url import without_credentials
+from shoal.work.executor import Executor
 from shoal.work.held import HeldLease
+from shoal.work.visit import settlement
 
 PAGE_LANES = ("priority", "bulk")
 """What a worker works on unless told otherwise. The other lanes have workers of their own."""
@@ -33,8 +37,14 @@ AHEAD: Millis = 20
 POLL = (0.15, 0.3)
 """Seconds between two looks at a store where others may have changed something: between these, at random."""
 
+SHORTEST_WAIT = 0.002
+"""Seconds before the next look where the last one found nothing, though something was said to be due."""
+
 SWEEP_EVERY = 2.0
-RENEW_EVERY = 30.0
+LOOK_AT_LEASES_EVERY = 1.0
+
+LAST_WORD = 5.0
+"""Seconds that the store is given to take back leases when the work ends by an error or is cancelled."""
 
 log = structlog.get_logger("shoal")
 
@@ -58,7 +68,7 @@ class WorkerOptions:
 
 
 class Worker:
-    """Runs in one event loop. `run` ends when drained or stopped; what it held then is settled or given back."""
+    """Runs in one event loop, once. `run` ends when drained or stopped; what it held then is settled or given back."""
 
     def __init__(
         self,
@@ -75,73 +85,123 @@ class Worker:
         self._clock = clock or SystemClock()
         self._chance = random.Random(seed)  # noqa: S311 - jitter, not secrets
         self._held: dict[int, HeldLease] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, asyncio.Task[Settlement]] = {}
         self._finished: list[Settlement] = []
+        self._sending: list[Settlement] = []
+        self._asked: asyncio.Future[Granted] | None = None
         self._news = asyncio.Event()
-        self._lost: set[int] = set()
-        self._grace = options.grace
         self._stopping = False
+        self._stop_by = math.inf
 
     def stop(self) -> None:
         """Claim nothing more; let what is in flight end, or give it back when `grace` is over. May be called twice."""
         self._stopping = True
+        self._stop_by = min(self._stop_by, self._clock.elapsed() + self._options.grace * 1000)
         self._news.set()
 
     def abort(self) -> None:
         """Stop at once, and give back what is held without waiting for it."""
-        self._grace = 0.0
+        self._stop_by = -math.inf
         self.stop()
-        for task in self._tasks.values():
-            task.cancel()
 
     async def run(self) -> None:
-        """Work until there is nothing to do (`drain`) or `stop` is called. Raises EngineError if the store fails."""
+        """Work until there is nothing to do (`drain`) or `stop` is called. Raises EngineError if the store fails.
+
+        Cancelled, it gives back what it holds before it ends, if the store is quick about it.
+        """
         options = self._options
         self._info, notebook = introduce()
         async with AsyncExitStack() as stack:
-            stack.callback(notebook.close)
             fetcher = HttpFetcher(options.user_agent, connector=direct(limit=options.concurrency))
             stack.push_async_callback(fetcher.close)
             robots = RobotsBook(self._engine.cache, options.user_agent, clock=self._clock)
             self._executor = Executor(self._scrapers, fetcher, robots, notebook, self._clock, self._chance)
-            await self._engine.frontier.sweep()
-            async with asyncio.TaskGroup() as group:
-                chores = [group.create_task(self._keep_sweeping()), group.create_task(self._keep_renewing())]
-                await self._work(group)
-                for chore in chores:
-                    chore.cancel()
+            try:
+                await self._work_and_chores()
+            except asyncio.CancelledError:
+                await self._give_back()
+                raise
+            except BaseExceptionGroup as errors:
+                await self._give_back()
+                raise _of_the_store(errors) from None
+            finally:
+                if not (self._finished or self._sending):
+                    notebook.close()
+                # Otherwise its leases are found one day by someone who must not take this for a crash.
+
+    async def _work_and_chores(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            chores = [group.create_task(self._keep_sweeping()), group.create_task(self._keep_renewing())]
+            await self._work(group)
+            for chore in chores:
+                chore.cancel()
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
-        granted: Granted | None = None
-        while not (self._over(granted) or (self._stopping and not self._held and not self._finished)):
-            if self._stopping:
-                await self._wind_down()
+        drained = False
+        while not (self._stopping or drained):
             granted = await self._exchange()
-            for held in (self._hold(lease, granted) for lease in granted.leases):
-                self._tasks[held.lease.token] = group.create_task(self._work_on(held))
-            await self._wait(granted)
+            for lease in granted.leases:
+                self._begin(group, self._hold(lease, granted))
+            drained = self._options.drain and not granted.left and not self._held and not self._finished
+            if not drained:
+                await self._wait(granted)
+        await self._wind_down()
 
-    def _over(self, granted: Granted | None) -> bool:
-        drained = granted is not None and not granted.left and not self._held and not self._finished
-        return self._options.drain and drained
+    async def _wind_down(self) -> None:
+        """What has made no request yet goes back at once; the rest gets its grace, and then goes back too."""
+        while self._held or self._finished:
+            late = self._clock.elapsed() >= self._stop_by
+            for token, task in self._tasks.items():
+                if (late or not self._held[token].starts) and not task.cancelling():
+                    task.cancel()
+            if self._finished:
+                await self._exchange()
+            else:
+                left = self._stop_by - self._clock.elapsed()
+                await self._sleep(left / 1000 if 0 < left < math.inf else None)
+
+    async def _give_back(self) -> None:
+        """The last word where the work has ended by an error or a cancellation. The store may not hear it."""
+        self._stopping = True
+        try:
+            async with asyncio.timeout(LAST_WORD):
+                if self._asked is not None:
+                    granted = await self._asked
+                    self._asked, self._sending = None, []
+                    self._finished += [settlement(self._hold(lease, granted), Snoozed()) for lease in granted.leases]
+                if self._finished or self._sending:
+                    self._finished = self._sending + self._finished
+                    await self._exchange()
+        except Exception as error:  # noqa: BLE001 - we end already, and with a better reason than this
+            log.warning("leases could not be given back; they will run out", reason=str(error) or "no answer in time")
+
+    # Talking to the store
 
     async def _exchange(self) -> Granted:
+        """Settle what is finished and ask for as much as there is room for. Nothing is forgotten if it fails."""
         options = self._options
-        settlements, self._finished = self._finished, []
+        settlements = self._sending = self._finished
+        self._finished = []
         self._news.clear()
-        want = 0 if self._stopping else max(0, options.concurrency - len(self._held))
         ask = Ask(
             self._info,
             tuple(self._scrapers),
             options.lanes,
             options.exits,
-            want,
+            0 if self._stopping else max(0, options.concurrency - len(self._held)),
             options.queues,
             tuple(settlements),
             AHEAD,
         )
         self._sent = self._clock.elapsed()
-        granted = await self._engine.frontier.exchange(ask)
+        # Cancelled in between, we still want to know what was granted: it has to be given back.
+        self._asked = asyncio.ensure_future(self._engine.frontier.exchange(ask))
+        try:
+            granted = await asyncio.shield(self._asked)
+        except Exception:
+            self._asked = None
+            raise
+        self._asked, self._sending = None, []
         late = set(granted.late)
         if late:
             log.warning("settlements came too late and were thrown away", count=len(late))
@@ -151,9 +211,7 @@ class Worker:
         return granted
 
     def _hold(self, lease: Lease, granted: Granted) -> HeldLease:
-        held = HeldLease(lease, self._clock, self._shift(granted))
-        self._held[lease.token] = held
-        return held
+        return HeldLease(lease, self._clock, self._shift(granted))
 
     def _shift(self, granted: Granted) -> float:
         """What turns local `elapsed` into the store's time. Without a shared clock, the claim cannot have happened
@@ -162,58 +220,45 @@ class Worker:
             return self._clock.now() - self._clock.elapsed()
         return granted.now - self._sent
 
-    async def _work_on(self, held: HeldLease) -> None:
-        """One lease. A cancelled one is given back; its request, if any, counts for the clock of its slot."""
+    def _begin(self, group: asyncio.TaskGroup, held: HeldLease) -> None:
         token = held.lease.token
-        try:
-            ended = await self._executor.execute(held)
-        except asyncio.CancelledError:
-            if not (self._stopping or token in self._lost):
-                raise
-            ended = settlement(held, Snoozed())
-        finally:
-            del self._held[token], self._tasks[token]
-            self._lost.discard(token)
-        self._finished.append(ended)
+        self._held[token] = held
+        task = self._tasks[token] = group.create_task(self._executor.execute(held))
+        task.add_done_callback(lambda ended: self._end(held, ended))
+
+    def _end(self, held: HeldLease, task: asyncio.Task[Settlement]) -> None:
+        """One lease is at its end. A cancelled one goes back; its request, if any, counts for the clock of its slot.
+
+        This is a callback because a task that is cancelled before its first step never runs at all.
+        """
+        del self._held[held.lease.token], self._tasks[held.lease.token]
+        failed = task.cancelled() or task.exception() is not None
+        self._finished.append(settlement(held, Snoozed()) if failed else task.result())
         self._news.set()
+
+    # Waiting
 
     async def _wait(self, granted: Granted) -> None:
         """Until it is worth going back to the store: something to settle, something due, or time to look again."""
-        if self._finished and self._held:
-            await self._linger()
-        if self._finished or self._stopping or (self._options.drain and not granted.left and not self._held):
-            return
-        seconds = self._chance.uniform(*POLL)
-        if len(self._held) >= self._options.concurrency:
-            seconds = SWEEP_EVERY
-        elif granted.wake_at is not None:
-            until_due = (granted.wake_at - granted.now - (self._clock.elapsed() - self._sent)) / 1000
-            seconds = max(0.0, min(until_due, seconds))
-        await self._sleep(seconds)
-        if self._finished and self._held:
-            await self._linger()
-
-    async def _linger(self) -> None:
-        """Let a few more settlements come in, unless there are plenty."""
-        if len(self._finished) * 2 < self._options.concurrency:
+        if not self._finished and not self._stopping:
+            seconds = self._chance.uniform(*POLL)
+            if len(self._held) >= self._options.concurrency:
+                seconds = SWEEP_EVERY
+            elif granted.wake_at is not None:
+                until_due = (granted.wake_at - granted.now - (self._clock.elapsed() - self._sent)) / 1000
+                seconds = max(0.0 if granted.leases else SHORTEST_WAIT, min(until_due, seconds))
+            await self._sleep(seconds)
+        if self._finished and self._held and len(self._finished) * 2 < self._options.concurrency:
             await asyncio.sleep(LINGER)
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float | None) -> None:
+        """Until there is news, or so many seconds are over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()
+        self._news.clear()
 
-    async def _wind_down(self) -> None:
-        """What has not made a request yet is given back at once; the rest gets its grace, then is given back too."""
-        for held in list(self._held.values()):
-            if not held.starts:
-                self._tasks[held.lease.token].cancel()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=self._grace)
-        for task in self._tasks.values():
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks.values()))
+    # Chores
 
     async def _keep_sweeping(self) -> None:
         while True:
@@ -224,21 +269,22 @@ class Worker:
 
     async def _keep_renewing(self) -> None:
         while True:
-            await asyncio.sleep(RENEW_EVERY)
-            if not self._held:
-                continue
+            await asyncio.sleep(LOOK_AT_LEASES_EVERY)
             now = self._clock.elapsed()
-            renewals = [Renewal(held.lease.task.id, token) for token, held in self._held.items()]
-            lost = await self._engine.frontier.renew(self._info, renewals)
-            for renewal in renewals:
-                held = self._held.get(renewal.token)
-                if held is not None and renewal.token not in lost:
-                    held.renewed(now)
-            for token in lost:
-                if token in self._tasks:
-                    log.warning("lease lost; its work is stopped", url=self._held[token].lease.task.url)
-                    self._lost.add(token)
-                    self._tasks[token].cancel()
+            due = [held for held in self._held.values() if held.renew_at <= now]
+            if due:
+                await self._renew(due, now)
+
+    async def _renew(self, due: Sequence[HeldLease], now: float) -> None:
+        """Keep leases alive. Work on those that were lost is stopped: its settlement would be refused."""
+        renewals = [Renewal(held.lease.task.id, held.lease.token) for held in due]
+        lost = set(await self._engine.frontier.renew(self._info, renewals))
+        for held in due:
+            if held.lease.token not in lost:
+                held.renewed(now)
+            elif held.lease.token in self._tasks:
+                log.warning("lease lost; its work is stopped", url=without_credentials(held.lease.task.url))
+                self._tasks[held.lease.token].cancel()
 
 
 def _plain_pages(done: Done) -> list[str]:
@@ -247,3 +293,13 @@ def _plain_pages(done: Done) -> list[str]:
         for task in done.tasks
         if task.key is not None and task.extra.method == "GET" and task.extra.kind is Kind.PAGE
     ]
+
+
+def _of_the_store(error: BaseException) -> BaseException:
+    """What went wrong with the store, out of the group of tasks that it ended; anything else as it is."""
+    while isinstance(error, BaseExceptionGroup):
+        store = error.subgroup(EngineError)
+        if store is None:
+            break
+        error = store.exceptions[0]
+    return error

@@ -1,0 +1,85 @@
+"""What happens while a lease is held: where redirects have led, and what is to be counted when it is settled."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.clock import Millis
+from shoal.fetch.robots import origin_of
+from shoal.intake.admission import Refused, to_task
+from shoal.outcome import Outcome, Settlement
+from shoal.request import Request
+from shoal.scraper import Scraper
+from shoal.task import NewTask, Task
+from shoal.work.held import HeldLease
+
+_OF_ONE_SITE = frozenset({"authorization", "cookie", "proxy-authorization"})
+"""Headers that are meant for the site they were written for, and for no other that it redirects to."""
+
+
+class Visit:
+    """One task on its way through the web. `moved_to`: None = no redirect was followed under this lease."""
+
+    __slots__ = ("crawl_delay", "duplicates", "extra", "moved_to", "origin", "refused", "task", "url")
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.url = task.url
+        self.extra = task.extra
+        self.origin = origin_of(task.url)
+        self.moved_to: str | None = None
+        self.crawl_delay: Millis | None = None
+        self.refused = 0
+        self.duplicates = 0
+
+    def move(self, url: str, status: int) -> None:
+        """Go on at another address. 307 and 308 keep method and body; the others make it a GET, as browsers do."""
+        keeps = status in (307, 308) or self.extra.method in ("GET", "HEAD")
+        changes: dict[str, object] = {} if keeps else {"method": "GET", "body": None}
+        first = self.extra.first_url or self.url
+        self.extra = msgspec.structs.replace(self.extra, redirects=self.extra.redirects + 1, first_url=first, **changes)
+        self.url = self.moved_to = str(url)
+        self.origin = origin_of(url)
+
+    def continued(self, scraper: Scraper) -> NewTask | Refused:
+        """The task that a redirect to another site leads to: the same request, at the same depth.
+
+        It is a duplicate if the run has that page already. But one that comes back to where it began, as by way of a
+        login or a consent page, is not a second task: it is the first one, which has not been read yet.
+        """
+        task, extra = self.task, self.extra
+        headers = {name: value for name, value in (extra.headers or {}).items() if name.lower() not in _OF_ONE_SITE}
+        extra = msgspec.structs.replace(extra, headers=headers or None)
+        came_back = task.extra.redirects > 0 and task.url == task.extra.first_url
+        request = Request(
+            self.url,
+            task.handler,
+            extra.data,
+            extra.group,
+            task.priority,
+            task.lane,
+            method=extra.method,
+            headers=extra.headers,
+            body=extra.body,
+            dedup=not came_back and self.url != extra.first_url,
+            kind=extra.kind,
+        )
+        admitted = to_task(request, scraper, task.depth - 1, extra.group)
+        return admitted if isinstance(admitted, Refused) else msgspec.structs.replace(admitted, extra=extra)
+
+
+def settlement(held: HeldLease, outcome: Outcome, visit: Visit | None = None) -> Settlement:
+    """The end of a held lease. Without a visit: it is given back."""
+    task = held.lease.task
+    return Settlement(
+        task.run_id,
+        task.id,
+        held.lease.token,
+        outcome,
+        held.started_at,
+        held.starts,
+        held.received,
+        visit.refused if visit else 0,
+        visit.duplicates if visit else 0,
+        visit.crawl_delay if visit else None,
+    )
