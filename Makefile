@@ -33,6 +33,7 @@ bench: $(VENV)/.ready-dev ## measure; takes many minutes (see benchmarks/README.
 
 docs: $(VENV)/.ready-dev ## write the reference pages from the code, and check all links
 	$(BIN)/python -m shoal.reference docs/reference
+	$(BIN)/python scripts/python_reference.py docs/reference/python.md
 	$(BIN)/pytest tests/test_docs.py -k "reference or link"
 
 lock: $(VENV)/.ready-dev ## renew both lock files with the newest versions that fit

@@ -1,0 +1,98 @@
+"""Writes docs/reference/python.md from the docstrings of what `import shoal` offers."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from enum import Enum
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import shoal
+
+NOTE = "<!-- Made by `make docs` from the docstrings. Change the code, not this page. -->"
+
+INTRODUCTION = """\
+`from shoal import …` offers these names and no others. A handler is a function, generator, coroutine or async
+generator that takes one `Page`. It yields items (dicts, dataclasses, pydantic models), `Request`s and downloads, in any
+nesting of lists; it may raise `Retry` or `Drop`."""
+
+ORDER = ("Scraper", "Page", "Request", "Retry", "Drop")
+WIDTH = 110
+EXPLAINS = re.compile(r"`\w+`(?:(?:, | and )`\w+`)*(?::| is | are | collects )").match
+"""Whether a line of a docstring begins to explain a parameter."""
+
+
+def python_page() -> str:
+    """The whole page."""
+    offered = set(shoal.__all__) - {"__version__"}
+    if offered != set(ORDER):
+        raise SystemExit(f"ORDER lacks or has too much: {offered ^ set(ORDER)}")
+    parts = [NOTE, "# Python", INTRODUCTION]
+    for name in ORDER:
+        parts += _of_class(name, getattr(shoal, name))
+    return "\n\n".join(parts) + "\n"
+
+
+def _of_class(name: str, offered: type) -> list[str]:
+    parts = [f"## {name}", _call(name, offered), _prose(offered)]
+    for method, value in vars(offered).items():
+        if method.startswith("_") or not isinstance(value, FunctionType | classmethod | property):
+            continue
+        function = getattr(offered, method) if isinstance(value, classmethod) else value
+        heading = f"### {name}.{method}"
+        if isinstance(function, property):
+            parts += [heading, _prose(function)]
+        else:
+            parts += [heading, _call(f"{name}.{method}", function), _prose(function)]
+    return parts
+
+
+def _call(name: str, called: Any) -> str:
+    signature = inspect.signature(called)
+    parameters = [_parameter(each) for each in signature.parameters.values() if each.name != "self"]
+    keywords = [each for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY]
+    if keywords:
+        parameters.insert(len(parameters) - len(keywords), "*")
+    answer = "" if inspect.isclass(called) or signature.return_annotation is signature.empty else _answer(signature)
+    line = f"{name}({', '.join(parameters)}){answer}"
+    if len(line) > WIDTH:
+        listed = "".join(f"\n    {each}," for each in parameters)
+        line = f"{name}({listed}\n){answer}"
+    return f"```\n{line}\n```"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    kind = "" if parameter.annotation is parameter.empty else f": {_spelled(parameter.annotation)}"
+    default = "" if parameter.default is parameter.empty else f" = {_value(parameter.default)}"
+    return f"{parameter.name}{kind}{default}"
+
+
+def _value(default: Any) -> str:
+    return f"{type(default).__name__}.{default.name}" if isinstance(default, Enum) else repr(default)
+
+
+def _answer(signature: inspect.Signature) -> str:
+    return f" -> {_spelled(signature.return_annotation)}"
+
+
+def _spelled(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"(?:\w+\.)+(?=\w)", "", text)
+
+
+def _prose(documented: Any) -> str:
+    """The docstring, with the lines that explain parameters as a list."""
+    lines: list[str] = []
+    listing = False
+    for line in (inspect.getdoc(documented) or "").splitlines():
+        begins = EXPLAINS(line) is not None
+        listing = line != "" and (begins or listing)
+        lines.append(f"- {line}" if begins else f"  {line}" if listing else line)
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(python_page(), encoding="utf-8")
