@@ -87,11 +87,18 @@ class Visit:
         """List each possible lease by its slot, least recently used slot first; not more than there are tasks."""
         if self.next_at > horizon:
             return
-        for slot in sorted(self.slots, key=lambda slot: slot.last_at):
-            if self.free_at(slot) <= horizon and slot.live < self.concurrency:
-                room = 1 if self.delay else self.concurrency - slot.live
-                self.openings.extend([slot] * room)
-        del self.openings[min(1 if self.site_delay else want, self.ready) :]
+        most = min(1 if self.site_delay else want, self.ready)
+        rooms = [
+            (slot, 1 if self.delay else self.concurrency - slot.live)
+            for slot in sorted(self.slots, key=lambda slot: slot.last_at)
+            if self.free_at(slot) <= horizon and slot.live < self.concurrency
+        ]
+        taken = 0
+        while rooms and len(self.openings) < most:
+            taken += 1
+            self.openings.extend([slot for slot, _ in rooms])
+            rooms = [(slot, room) for slot, room in rooms if room > taken]
+        del self.openings[most:]
 
     def due_at(self, now: Moment) -> Moment:
         """When the site may next be visited, as far as can be known; a full slot is looked at when a lease ends."""

@@ -170,8 +170,8 @@ def _free(settled: Settled, now: Moment, settlement: Settlement, slot: tuple[int
     if isinstance(outcome, Snoozed) and outcome.wait:
         clock.blocked_until = max(clock.blocked_until, now + outcome.wait)
         clock.penalty = outcome.penalty
-    elif started and penalty and not isinstance(outcome, Snoozed):
-        clock.penalty = penalty - 1
+    elif started and clock.penalty and not isinstance(outcome, Snoozed):
+        clock.penalty -= 1
     if not site_delay and asked == crawl_delay:
         return
     site = settled.sites.setdefault(slot[0], SiteClock(site_begun, site_before, crawl_delay, clock.free_at))
