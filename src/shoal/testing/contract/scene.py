@@ -176,10 +176,10 @@ class Scene:
         raise AssertionError("sweep answers `more` without end")
 
     async def drain(self, **options: Any) -> list[Lease]:
-        """Claim and finish everything that waits, jumping from one wake-up to the next. Answers what was handed out."""
+        """Claim and finish everything that waits, from one wake-up to the next. Answers what was handed out."""
         handed_out: list[Lease] = []
         leases: Sequence[Lease] = ()
-        for _ in range(10_000):
+        for _ in range(2_000):
             granted = await self.exchange(*(done(lease) for lease in leases), want=50, **options)
             leases = granted.leases
             handed_out.extend(leases)
@@ -188,6 +188,7 @@ class Scene:
             if granted.wake_at is None:
                 return handed_out
             await self.advance(max(1, granted.wake_at - granted.now))
+            await self.sweep_all()
         raise AssertionError("the frontier does not come to rest: tasks are announced and never handed out")
 
     async def check_books(self) -> None:
