@@ -268,23 +268,32 @@ class Worker:
             await asyncio.sleep(0 if swept.more else SWEEP_EVERY * self._chance.uniform(0.8, 1.2))
 
     async def _keep_renewing(self) -> None:
+        """Leases that are getting old, and those whose settlement still has not gone out since the last look."""
+        unsettled: set[int] = set()
         while True:
             await asyncio.sleep(LOOK_AT_LEASES_EVERY)
             now = self._clock.elapsed()
-            due = [held for held in self._held.values() if held.renew_at <= now]
-            if due:
-                await self._renew(due, now)
+            renewals = [
+                Renewal(held.lease.task.id, token) for token, held in self._held.items() if held.renew_at <= now
+            ]
+            on_their_way = [*self._sending, *self._finished]
+            renewals += [Renewal(ended.task, ended.token) for ended in on_their_way if ended.token in unsettled]
+            unsettled = {ended.token for ended in on_their_way}
+            if renewals:
+                await self._renew(renewals, now)
 
-    async def _renew(self, due: Sequence[HeldLease], now: float) -> None:
+    async def _renew(self, renewals: Sequence[Renewal], now: float) -> None:
         """Keep leases alive. Work on those that were lost is stopped: its settlement would be refused."""
-        renewals = [Renewal(held.lease.task.id, held.lease.token) for held in due]
         lost = set(await self._engine.frontier.renew(self._info, renewals))
-        for held in due:
-            if held.lease.token not in lost:
+        for renewal in renewals:
+            held = self._held.get(renewal.token)
+            if held is None:
+                continue
+            if renewal.token not in lost:
                 held.renewed(now)
-            elif held.lease.token in self._tasks:
+            else:
                 log.warning("lease lost; its work is stopped", url=without_credentials(held.lease.task.url))
-                self._tasks[held.lease.token].cancel()
+                self._tasks[renewal.token].cancel()
 
 
 def _plain_pages(done: Done) -> list[str]:
