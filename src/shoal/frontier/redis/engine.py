@@ -1,0 +1,57 @@
+"""Redis as an engine: many workers on many machines, on one server, on several watched by Sentinel, or on a cluster."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from shoal.clock import Clock, Millis
+from shoal.frontier.redis.address import read_address
+from shoal.frontier.redis.frontier import RedisFrontier
+from shoal.frontier.redis.opening import open_store
+from shoal.frontier.redis.partitions import Partitions
+from shoal.frontier.redis.reader import RedisReader
+from shoal.frontier.redis.store import Store
+from shoal.frontier.redis.wire import opaque
+
+
+class RedisCache:
+    """The `Cache` of this engine."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, key: str) -> bytes | None:
+        answer: bytes | None = await self._store.call("read_cache", self._partition(key), {"key": key})
+        return answer
+
+    async def put(self, key: str, value: bytes, ttl: Millis) -> None:
+        question = {"key": key, "body": opaque(value), "ttl": ttl}
+        await self._store.call("write_cache", self._partition(key), question)
+
+    def _partition(self, key: str) -> int:
+        return crc32(key.encode()) % self._store.partitions
+
+
+class RedisEngine:
+    """An open store. Made by `open_redis`. `losses`: what a crash can cost, as this server is set up."""
+
+    shares_clock = False
+
+    def __init__(self, store: Store, losses: tuple[str, ...]) -> None:
+        self._store = store
+        self.losses = losses
+        self.reader = RedisReader(store)
+        self.frontier = RedisFrontier(store, Partitions(store), self.reader)
+        self.cache = RedisCache(store)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+async def open_redis(url: str, *, create: bool = True, clock: Clock | None = None) -> RedisEngine:
+    """Open (or create) the store that an engine URL names. Raises a ShoalError with one clear sentence.
+
+    `create`: False = the store must exist already. `clock`: for tests, in place of the server's.
+    """
+    store, losses = await open_store(read_address(url), create=create, clock=clock)
+    return RedisEngine(store, losses)

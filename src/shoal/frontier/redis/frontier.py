@@ -1,0 +1,246 @@
+"""The verbs of the frontier, each one script in each partition that it concerns."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.clock import Moment
+from shoal.errors import UnknownRun, UsageError
+from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
+from shoal.frontier.redis.partitions import Partitions
+from shoal.frontier.redis.reader import RedisReader
+from shoal.frontier.redis.store import Store
+from shoal.frontier.redis.wire import (
+    HERE,
+    Exchanged,
+    decode_exchanged,
+    question,
+    run_question,
+    settlement_row,
+    task_row,
+)
+from shoal.outcome import Blame, Reason, Settlement
+from shoal.presence import is_gone, read_notebook, this_machine
+from shoal.task import Lease, NewTask
+
+_tokens = msgspec.msgpack.Decoder(list[int]).decode
+_letters = msgspec.msgpack.Decoder(tuple[str, int, bool]).decode
+
+_CRASHED = (
+    msgspec.json.encode(Reason(Blame.WORKER, "its worker died % times while it had this task in hand"))
+    .decode()
+    .split("%")
+)
+
+
+class SweepAnswer(msgspec.Struct, array_like=True, frozen=True):
+    """What a sweep did in one partition, and who holds leases there."""
+
+    returned: int
+    buried: int
+    expired: int
+    cancelled: int
+    items_deleted: int
+    more: bool
+    holders: list[list[str | int]]
+    quiet: list[str]
+
+
+_swept = msgspec.msgpack.Decoder(SweepAnswer).decode
+
+
+class RedisFrontier:
+    """The `Frontier` of this engine."""
+
+    def __init__(self, store: Store, partitions: Partitions, reader: RedisReader) -> None:
+        self._store = store
+        self._partitions = partitions
+        self._reader = reader
+        self._chance = random.Random()  # noqa: S311 - where to begin, not a secret
+        self._heads: dict[int, Moment] = {}
+        self._sweep_from = 0
+
+    async def create_run(self, run: NewRun) -> Run:
+        await self._store.call("create_run", 0, run_question(run))
+        if self._store.partitions > 1:
+            await self._partitions.introduce(run.run_id, self._partitions.others)
+        return await self._reader.run(run.run_id)
+
+    async def seal_run(self, run_id: str) -> None:
+        await self._partitions.change("seal", run_id)
+
+    async def pause_run(self, run_id: str) -> None:
+        await self._partitions.change("pause", run_id)
+
+    async def resume_run(self, run_id: str) -> None:
+        await self._partitions.change("resume", run_id)
+
+    async def cancel_run(self, run_id: str) -> None:
+        await self._partitions.change("cancel", run_id)
+
+    async def enqueue(self, run_id: str, tasks: Sequence[NewTask]) -> Enqueued:
+        rows: dict[int, list[object]] = {}
+        for task in tasks:
+            rows.setdefault(self._store.partition_of(task.site), []).append(task_row(task))
+        accepted = 0
+        for partition, some in (rows or {0: []}).items():
+            state, number, _ = await self._partitions.enqueue(partition, run_id, some)
+            if state == "cancelled":
+                raise UsageError(f"Run {run_id!r} was cancelled and takes no more tasks. Start a new run.")
+            accepted += number
+        return Enqueued(accepted, len(tasks) - accepted)
+
+    async def exchange(self, ask: Ask) -> Granted:
+        if self._store.partitions == 1:
+            settlements = [settlement_row(settlement, _here) for settlement in ask.settlements]
+            answer = await self._exchange(0, ask, settlements, ask.want)
+            return Granted(answer.granted(), answer.now, answer.wake_at, answer.left, answer.late)
+        return await self._exchange_with_all(ask)
+
+    async def renew(self, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
+        rows: dict[int, list[tuple[int, int]]] = {}
+        for lease in leases:
+            rows.setdefault(lease.task % self._store.partitions, []).append((lease.task, lease.token))
+        who = (worker.worker_id, worker.machine, worker.pid, worker.pid_started, worker.notebook)
+        lost: set[int] = set()
+        for partition, some in (rows or {0: []}).items():
+            lost.update(_tokens(await self._store.call("renew", partition, {"worker": who, "leases": some})))
+        return [lease.token for lease in leases if lease.token in lost]
+
+    async def sweep(self) -> Swept:
+        """One partition after the other. One that has more to do ends the sweep; the next begins behind it."""
+        done: list[SweepAnswer] = []
+        number = self._store.partitions
+        for _ in range(number):
+            done += await self._sweep(self._sweep_from % number)
+            self._sweep_from += 1
+            if done[-1].more:
+                break
+        if number > 1:
+            await self._partitions.tidy()
+        return Swept(
+            sum(answer.returned for answer in done),
+            sum(answer.buried for answer in done),
+            sum(answer.expired for answer in done),
+            sum(answer.cancelled for answer in done),
+            sum(answer.items_deleted for answer in done),
+            any(answer.more for answer in done),
+        )
+
+    async def requeue_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
+        return await self._letters("requeue_dead", run_id, tasks)
+
+    async def purge_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
+        return await self._letters("purge_dead", run_id, tasks)
+
+    async def _exchange(
+        self, partition: int, ask: Ask, settlements: Sequence[tuple[object, ...]], want: int
+    ) -> Exchanged:
+        return decode_exchanged(await self._store.call("exchange", partition, question(ask, settlements, want)))
+
+    async def _exchange_with_all(self, ask: Ask) -> Granted:
+        """Settle where each task is, and ask one partition after the other until there is enough."""
+        number = self._store.partitions
+        rows: dict[int, list[tuple[object, ...]]] = {}
+        for settlement in ask.settlements:
+            home = settlement.task % number
+            rows.setdefault(home, []).append(self._row(settlement, home))
+        leases: list[Lease] = []
+        late: list[int] = []
+        answers: dict[int, Exchanged] = {}
+        order = self._in_order()
+        while order:
+            partition = order.pop(0)
+            want = ask.want - len(leases)
+            if not want and ask.want and partition not in rows:
+                continue
+            answer = await self._exchange(partition, ask, rows.pop(partition, ()), want)
+            leases += answer.granted()
+            late += answer.late
+            answers[partition] = answer
+            self._heads[partition] = answer.head if answer.head is not None else answer.now
+            for target in await self._follow_up(partition, answer):
+                if target in answers and target not in order:
+                    order.append(target)  # links came to where nothing may have been before
+        if len(ask.lanes) > 1:
+            preference = {lane: place for place, lane in enumerate(ask.lanes)}
+            leases.sort(key=lambda lease: preference[lease.task.lane])
+        now = max(answer.now for answer in answers.values())
+        wakes = [answer.wake_at for answer in answers.values() if answer.wake_at is not None]
+        if len(answers) < number:
+            wakes.append(now)
+        left = sum(answer.left for answer in answers.values())
+        return Granted(leases, now, min(wakes, default=None), left, late)
+
+    def _in_order(self) -> list[int]:
+        """The partitions, those first where somebody has been waiting for longest, as far as this engine knows."""
+        partitions = list(range(self._store.partitions))
+        self._chance.shuffle(partitions)
+        partitions.sort(key=lambda partition: self._heads.get(partition, 0))
+        return partitions
+
+    def _row(self, settlement: Settlement, home: int) -> tuple[object, ...]:
+        def partition_of(site: str) -> int:
+            target = self._store.partition_of(site)
+            return HERE if target == home else target
+
+        return settlement_row(settlement, partition_of)
+
+    async def _follow_up(self, partition: int, answer: Exchanged) -> set[int]:
+        """Carry links to their partitions, and end runs that have nothing left; if this is cut short, a sweep does it.
+
+        Answers the partitions that links were carried to.
+        """
+        quiet = set(answer.quiet)
+        if answer.outbox:
+            parcels = await self._store.call("read_outbox", partition, {"serials": [row[0] for row in answer.outbox]})
+            for serial, parcel in parcels:
+                quiet.update(await self._partitions.deliver(partition, int(serial), parcel))
+        await self._partitions.finish(quiet)
+        return {target for _, target in answer.outbox}
+
+    async def _sweep(self, partition: int) -> list[SweepAnswer]:
+        """Once; and if workers of this machine are found to be gone, once more for what they held."""
+        first = await self._sweep_once(partition, [])
+        gone = []
+        for holder in first.holders:
+            worker_id, _, pid, started, *notebook = holder
+            if is_gone(int(pid), int(started)):
+                hand = read_notebook(str(notebook[0]) if notebook else None)
+                gone.append((worker_id, None if hand is None else sorted(hand)))
+        return [first, await self._sweep_once(partition, gone)] if gone else [first]
+
+    async def _sweep_once(self, partition: int, gone: Sequence[object]) -> SweepAnswer:
+        asked = {"machine": this_machine(), "gone": gone, "reason": _CRASHED[0], "reason_end": _CRASHED[1]}
+        answer = _swept(await self._store.call("sweep", partition, asked))
+        if self._store.partitions > 1:
+            await self._partitions.finish(answer.quiet)
+        return answer
+
+    async def _letters(self, verb: str, run_id: str, tasks: Sequence[int] | None) -> int:
+        done = 0
+        known = False
+        for partition in range(self._store.partitions):
+            some = None if tasks is None else [task for task in tasks if task % self._store.partitions == partition]
+            more = True
+            while more:
+                answer = await self._store.call(verb, partition, {"run": run_id, "tasks": some})
+                if answer is None:
+                    break
+                known = True
+                state, number, more = _letters(answer)
+                if state == "cancelled" and verb == "requeue_dead":
+                    raise UsageError(f"Run {run_id!r} was cancelled; its dead letters cannot be tried again.")
+                done += number
+                if state == "finished" and number and self._store.partitions > 1 and verb == "requeue_dead":
+                    await self._partitions.revive(partition, run_id)
+        if not known:
+            raise UnknownRun(run_id)
+        return done
+
+
+def _here(_site: str) -> int:
+    return HERE

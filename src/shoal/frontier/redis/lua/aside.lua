@@ -1,0 +1,161 @@
+-- Tasks that wait for something else than their site: for their own time (w:<line>), or for their paused run (h:<run>);
+-- and the index of those whose time to live runs out (x). `aside` holds their entries.
+local expiring, no_longer_expiring = {}, {}
+
+local function expiry_member(id, run, line, name)
+    return id .. ':' .. run .. ':' .. line .. ':' .. name
+end
+
+local function watch_expiry(expires, id, run, line, name)
+    if expires > 0 then
+        expiring[#expiring + 1] = expires
+        expiring[#expiring + 1] = expiry_member(id, run, line, name)
+    end
+end
+
+local function close_expiry()
+    many('ZADD', base .. 'x', expiring)
+    many('ZREM', base .. 'x', no_longer_expiring)
+    expiring, no_longer_expiring = {}, {}
+end
+
+local function delay(line, name, run, id, entry, not_before)
+    call('HSET', base .. 'aside', id, pack(run, line, name, entry))
+    call('SADD', base .. 'a:' .. run, id)
+    call('ZADD', base .. 'w:' .. line, not_before, id)
+end
+
+local function hold(line, name, run, id, entry)
+    call('HSET', base .. 'aside', id, pack(run, line, name, entry))
+    call('SADD', base .. 'h:' .. run, id)
+end
+
+-- Delayed tasks of a line whose time has come take their places. Answers when the next one comes; nil = none.
+local function ripen(line, most)
+    local key = base .. 'w:' .. line
+    local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+    if not first[1] or tonumber(first[2]) > now then
+        return first[1] and tonumber(first[2])
+    end
+    local ids = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, most)
+    table.sort(ids, function(one, other) return tonumber(one) < tonumber(other) end)
+    local by_run, names, rows = {}, {}, fetch(base .. 'aside', ids)
+    for index, row in ipairs(rows) do
+        local _, run, _, name, entry = unpack_some(row, 4, 0)
+        rows[index] = {run, name, entry}
+        names[#names + 1] = name
+        by_run[run] = by_run[run] or {}
+        table.insert(by_run[run], ids[index])
+    end
+    load_sites(names)
+    load_queues(line, names)
+    for index, row in ipairs(rows) do
+        local _, id, priority = unpack_some(row[3], 2, 0)
+        place(line, row[2], id, priority, row[3])
+    end
+    many('HDEL', base .. 'aside', ids)
+    many('ZREM', key, ids)
+    for run, some in pairs(by_run) do
+        many('SREM', base .. 'a:' .. run, some)
+    end
+    first = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+    return first[1] and tonumber(first[2])
+end
+
+-- Drop from a site's list what has expired: all of the packed entries, and whatever of the overflow comes first.
+-- Their ends were counted before. What is left inside the overflow is dropped when its turn comes.
+local function trim(line, name)
+    local queue = queue_of(line, name)
+    local data = queue.data
+    for at = #data, 2, -1 do
+        local _, _, _, _, expires = unpack_some(data[at], 4, 0)
+        if expires > 0 and expires <= now then
+            table.remove(data, at)
+        end
+    end
+    close_pushes()
+    local over = data[1]
+    local at = 1
+    while over ~= 0 and over[at] do
+        local key = overflow_key(line, name, over[at])
+        for _ = 1, 40 do
+            local stale, first = 0, nil
+            for _, entry in ipairs(call('LRANGE', key, 0, 63)) do
+                local _, id, _, _, expires = unpack_some(entry, 4, 0)
+                if expires == 0 or expires > now then
+                    first = id
+                    break
+                end
+                stale = stale + 1
+            end
+            if stale > 0 then
+                call('LTRIM', key, stale, -1)
+                over[at + 1] = over[at + 1] - stale
+            end
+            if first then
+                over[at + 2] = first
+                break
+            elseif over[at + 1] <= 0 then
+                break
+            end
+        end
+        if over[at + 1] <= 0 then
+            for _ = 1, 4 do
+                table.remove(over, at)
+            end
+        else
+            if not call('LINDEX', key, 0) then break end
+            local _, first = unpack_some(call('LINDEX', key, 0), 1, 0)
+            over[at + 2] = first
+            at = at + 4
+        end
+    end
+    if over ~= 0 and #over == 0 then
+        data[1] = 0
+    end
+    queue.changed = true
+    if is_empty(queue) then
+        call('ZREM', base .. 'd:' .. line, name)
+        forget_visit(line, name)
+    end
+end
+
+-- Take a task out of what waits aside, and out of the indexes that lead to it.
+local function take_aside(id, run, line)
+    call('HDEL', base .. 'aside', id)
+    call('ZREM', base .. 'w:' .. line, id)
+    call('SREM', base .. 'a:' .. run, id)
+    call('SREM', base .. 'h:' .. run, id)
+end
+
+-- End waiting tasks whose time is over. Answers how many.
+local function end_expired(most)
+    local members = call('ZRANGEBYSCORE', base .. 'x', '-inf', now, 'LIMIT', 0, most)
+    if #members == 0 then
+        return 0
+    end
+    many('ZREM', base .. 'x', members)
+    local touched = {}
+    for _, member in ipairs(members) do
+        local id, number, line, name = string.match(member, '^(%d+):(%d+):(%d+):(.*)$')
+        local run = run_of(tonumber(number))
+        line = tonumber(line)
+        if call('HEXISTS', base .. 'aside', id) == 1 then
+            take_aside(id, number, line)
+        else
+            touched[line] = touched[line] or {}
+            touched[line][name] = true
+        end
+        local site = site_of(name)
+        site[LOAD] = site[LOAD] - 1
+        count(run, 'waiting', -1)
+        count(run, 'expired', 1)
+        move(run, line_of(line), -1, 0)
+    end
+    for line, names in pairs(touched) do
+        for name in pairs(names) do
+            trim(line, name)
+        end
+    end
+    return #members
+end

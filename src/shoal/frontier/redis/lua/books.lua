@@ -1,0 +1,142 @@
+-- Runs and lines, and what this script adds to their counters. Written once, by close_books.
+-- r:<run> what a run is, c:<run> its counters, lines/ln/lc the lines by name, by number, and their counts.
+local runs, lines = {}, {}
+
+local function run_of(number)
+    local run = runs[number]
+    if run == nil then
+        local row = call('HMGET', base .. 'r:' .. number, 'id', 'state', 'sealed', 'rules')
+        run = row[1] and {number = number, id = row[1], state = row[2], sealed = row[3] == '1',
+                          rules = cmsgpack.unpack(row[4]), counts = {}, lines = {}} or false
+        runs[number] = run
+    end
+    return run
+end
+
+local function find_run(id)
+    local number = call('HGET', base .. 'runs', id)
+    return number and run_of(tonumber(number))
+end
+
+local function count(run, name, amount)
+    run.counts[name] = (run.counts[name] or 0) + amount
+end
+
+local function line_of(number)
+    local line = lines[number]
+    if not line then
+        local row = cmsgpack.unpack(call('HGET', base .. 'ln', number))
+        line = {number = number, queue = row[1], scraper = row[2], lane = row[3], pool = row[4], auto_ack = row[5],
+                waiting = 0, leased = 0}
+        lines[number] = line
+    end
+    return line
+end
+
+-- The line where this run's tasks of that lane wait; opened if need be.
+local function line_for(run, lane)
+    local line = run.lines[lane]
+    if not line then
+        local rules = run.rules
+        local name = rules.queue .. '\0' .. rules.scraper .. '\0' .. lane .. '\0' .. rules.pool
+        local number = call('HGET', base .. 'lines', name)
+        if not number then
+            number = call('HINCRBY', base .. 'meta', 'line', 1)
+            local own = rules.lanes[lane]
+            call('HSET', base .. 'lines', name, number)
+            call('HSET', base .. 'ln', number,
+                 pack({rules.queue, rules.scraper, lane, rules.pool, own ~= nil and own[2] == true}))
+            call('SADD', base .. 'ql:' .. rules.queue, number)
+            if run.state == 'paused' and rules.queue == run.id then
+                call('SADD', base .. 'held', number)
+            end
+        end
+        line = line_of(tonumber(number))
+        run.lines[lane] = line
+    end
+    return line
+end
+
+-- Tasks of a run come into a line, or leave it, or change from waiting to leased.
+local function move(run, line, waiting, leased)
+    line.waiting = line.waiting + waiting
+    line.leased = line.leased + leased
+    if waiting + leased ~= 0 then
+        count(run, 'lane:' .. line.lane, waiting + leased)
+    end
+end
+
+local function close_lines()
+    for number, line in pairs(lines) do
+        local waiting, leased = line.waiting, line.leased
+        if waiting ~= 0 or leased ~= 0 then
+            local change = waiting + leased
+            local total = call('HINCRBY', base .. 'lc', 'w' .. number, waiting)
+                        + call('HINCRBY', base .. 'lc', 'l' .. number, leased)
+            if change ~= 0 then
+                local kind = line.scraper .. '\0' .. line.lane
+                call('HINCRBY', base .. 'tot', kind, change)
+                if total == 0 then
+                    call('SREM', base .. 'act:' .. kind, number)
+                elseif total == change then
+                    call('SADD', base .. 'act:' .. kind, number)
+                end
+            end
+            line.waiting, line.leased = 0, 0
+        end
+    end
+end
+
+local function keep_results(run)
+    if run.rules.results_ttl then
+        local over = now + run.rules.results_ttl
+        call('HSET', base .. 'r:' .. run.number, 'results_until', over)
+        call('ZADD', base .. 'res', over, run.number)
+    end
+end
+
+local function finish(run)
+    run.state = 'finished'
+    call('HSET', base .. 'r:' .. run.number, 'state', 'finished', 'ended_at', now)
+    keep_results(run)
+end
+
+local function reopen(run)
+    run.state = 'running'
+    local key = base .. 'r:' .. run.number
+    call('HSET', key, 'state', 'running')
+    call('HDEL', key, 'ended_at', 'results_until')
+    call('ZREM', base .. 'res', run.number)
+    if partitions > 1 and not ask.verb then -- the other partitions are to know
+        call('SADD', base .. 'revived', run.id)
+    end
+end
+
+-- Writes the counters, and ends the runs that have nothing left. With several partitions nobody can tell from here:
+-- the runs that have nothing left in this one are answered, and whoever asked looks at them all.
+local function close_books()
+    close_lines()
+    local quiet = {}
+    for number, run in pairs(runs) do
+        if run and next(run.counts) then
+            local key = base .. 'c:' .. number
+            for name, amount in pairs(run.counts) do
+                if amount ~= 0 then
+                    call('HINCRBY', key, name, amount)
+                end
+            end
+            run.counts = {}
+            if run.sealed and run.state == 'running' then
+                local row = call('HMGET', key, 'waiting', 'leased', 'outbox')
+                if (row[1] or '0') == '0' and (row[2] or '0') == '0' and (row[3] or '0') == '0' then
+                    if partitions == 1 then
+                        finish(run)
+                    else
+                        quiet[#quiet + 1] = run.id
+                    end
+                end
+            end
+        end
+    end
+    return quiet
+end

@@ -1,0 +1,269 @@
+-- Handing out tasks, slots first: walk the sites that may be visited now, take the head of each one's own list.
+local ROUNDS, RIPEN_AT_MOST, LINES_AT_MOST = 8, 1000, 256
+local granted, tokens_used, ended_at_claim = {}, 0, 0
+local leases, lease_times, lease_ids, last_tokens = {}, {}, {}, {}
+
+-- Which lines the worker may draw from, preferred lanes first, within a lane at random; and what is left in all of them.
+local function find_lines(scrapers, lanes, queues, exits)
+    local found, left = {}, 0
+    for _, scraper in ipairs(scrapers) do
+        for preference, lane in ipairs(lanes) do
+            local kind = scraper .. '\0' .. lane
+            local active, numbers, exact = base .. 'act:' .. kind, nil, true
+            if queues then
+                numbers = {}
+                for _, queue in ipairs(queues) do
+                    for _, number in ipairs(call('SINTER', base .. 'ql:' .. queue, active)) do
+                        numbers[#numbers + 1] = number
+                    end
+                end
+            else
+                numbers = call('SRANDMEMBER', active, LINES_AT_MOST)
+                if #numbers == LINES_AT_MOST then
+                    left, exact = left + tonumber(call('HGET', base .. 'tot', kind) or 0), false
+                end
+            end
+            local fields = {}
+            for _, number in ipairs(numbers) do
+                fields[#fields + 1] = 'w' .. number
+                fields[#fields + 1] = 'l' .. number
+            end
+            local counts = fetch(base .. 'lc', fields)
+            for index, number in ipairs(numbers) do
+                local line = line_of(tonumber(number))
+                local waiting = tonumber(counts[2 * index - 1])
+                if exact then
+                    left = left + waiting + tonumber(counts[2 * index])
+                end
+                local ways = exits[line.pool]
+                if waiting > 0 and ways and ways[1] and call('SISMEMBER', base .. 'held', number) == 0 then
+                    found[#found + 1] = {line = line, exits = ways, waiting = waiting, order = preference + math.random()}
+                end
+            end
+        end
+    end
+    table.sort(found, function(one, other) return one.order < other.order end)
+    return found, left
+end
+
+-- The slots through which a site can be visited now, each as often as it has room; least recently used first.
+local function find_openings(site, exits, horizon, most)
+    local openings = {}
+    local pace = max(site[DELAY], site[CRAWL])
+    if site[SITE_DELAY] > 0 then
+        if site[BEGUN] + site[SITE_DELAY] > horizon then
+            return openings
+        end
+        most = min(most, 1)
+    end
+    local slots = {}
+    for index, exit in ipairs(exits) do
+        slots[index] = slot_of(site, exit)
+    end
+    if #slots > 1 then
+        local place_of = {}
+        for index, at in ipairs(slots) do
+            place_of[at] = index
+        end
+        table.sort(slots, function(one, other)
+            local a, b = site[one + S_USED], site[other + S_USED]
+            return a < b or (a == b and place_of[one] < place_of[other])
+        end)
+    end
+    for _, at in ipairs(slots) do
+        if site[at + S_LIVE] < site[CONCURRENCY] and slot_free_at(site, at) <= horizon then
+            for _ = 1, pace > 0 and 1 or site[CONCURRENCY] - site[at + S_LIVE] do
+                if #openings >= most then
+                    return openings
+                end
+                openings[#openings + 1] = at
+            end
+        end
+    end
+    return openings
+end
+
+-- When the site may next be visited, as far as can be known; a full slot is looked at when a lease ends.
+local function due_at(site, exits)
+    local moment = math.huge
+    for _, exit in ipairs(exits) do
+        local at = slot_of(site, exit)
+        moment = min(moment, site[at + S_LIVE] >= site[CONCURRENCY] and now + site[LEASE] or slot_free_at(site, at))
+    end
+    if site[SITE_DELAY] > 0 then
+        moment = max(moment, site[BEGUN] + site[SITE_DELAY])
+    end
+    return max(moment, now)
+end
+
+-- How late a request may start where several leases share one clock: as shoal.politeness.start_window.
+local function start_window(pace)
+    return max(20, min(floor(pace / 20), 200))
+end
+
+-- Count one lease on a slot and move its clocks. Answers from when until when it may start, and if it is alone.
+local function take(site, at, token)
+    local pace, site_delay = max(site[DELAY], site[CRAWL]), site[SITE_DELAY]
+    local start_at = max(now, slot_free_at(site, at))
+    if site_delay > 0 then
+        start_at = max(start_at, site[BEGUN] + site_delay)
+    end
+    site[at + S_LIVE] = site[at + S_LIVE] + 1
+    site[at + S_USED], site[at + S_LAST], site[at + S_BEFORE] = now, token, site[at + S_BEGUN]
+    if site_delay > 0 then
+        site[LAST], site[BEFORE] = token, site[BEGUN]
+    elseif site[CONCURRENCY] == 1 then
+        return start_at, start_at + floor(site[LEASE] / 2), true
+    end
+    local window = 0
+    if pace > 0 and site_delay > 0 then
+        window = start_window(min(pace, site_delay))
+    elseif pace > 0 or site_delay > 0 then
+        window = start_window(max(pace, site_delay))
+    end
+    site[at + S_BEGUN] = start_at + window
+    if site_delay > 0 then
+        site[BEGUN] = start_at + window
+    end
+    return start_at, start_at + (window > 0 and window or floor(site[LEASE] / 2)), false
+end
+
+local function grant(line, name, site, at, run, entry, header_end, id, priority, attempts, crashes)
+    tokens_used = tokens_used + 1
+    local token = ask.tokens[tokens_used]
+    local exit, expires = site[at], now + site[LEASE]
+    local start_at, start_by, alone = take(site, at, token)
+    leases[#leases + 1] = id
+    leases[#leases + 1] = pack({token, ask.worker[1], run.number, line.number, name, exit, line.auto_ack and '' or entry})
+    lease_times[#lease_times + 1] = expires
+    lease_times[#lease_times + 1] = id
+    lease_ids[#lease_ids + 1] = id
+    granted[#granted + 1] = '\220\0\16' .. pack(id, run.number, line.number, name, priority, attempts, crashes, token, exit,
+        start_at, start_by, expires, max(site[DELAY], site[CRAWL]), alone, site[at + S_PENALTY])
+        .. string.sub(entry, header_end + 1)
+    move(run, line, -1, 1)
+    count(run, 'waiting', -1)
+    count(run, line.auto_ack and 'done' or 'leased', 1)
+end
+
+-- Pair the openings of one site with the heads of its list.
+local function take_heads(line, name, site, queue, openings)
+    local opening, spare = 1, 100
+    while openings[opening] and spare > 0 do
+        local entry = pop(line.number, name, queue)
+        if not entry then
+            return
+        end
+        local header_end, id, priority, number, expires, attempts, crashes = unpack_some(entry, 6, 0)
+        local run = run_of(number)
+        if expires > 0 and expires <= now then
+            spare = spare - 1
+            if call('ZREM', base .. 'x', expiry_member(id, number, line.number, name)) == 1 then
+                ended_at_claim = ended_at_claim + 1
+                site[LOAD] = site[LOAD] - 1
+                count(run, 'waiting', -1)
+                count(run, 'expired', 1)
+                move(run, line, -1, 0)
+            end
+        elseif run.state == 'paused' then
+            spare = spare - 1
+            hold(line.number, name, number, id, entry)
+        else
+            if expires > 0 then
+                no_longer_expiring[#no_longer_expiring + 1] = expiry_member(id, number, line.number, name)
+            end
+            if run.state == 'cancelled' then
+                spare = spare - 1
+                ended_at_claim = ended_at_claim + 1
+                site[LOAD] = site[LOAD] - 1
+                count(run, 'waiting', -1)
+                count(run, 'cancelled', 1)
+                move(run, line, -1, 0)
+            else
+                grant(line, name, site, openings[opening], run, entry, header_end, id, priority, attempts, crashes)
+                opening = opening + 1
+            end
+        end
+    end
+end
+
+-- Claim from one line.
+local function draw(place, want, horizon)
+    local line = place.line
+    local key = base .. 'd:' .. line.number
+    for _ = 1, ROUNDS do
+        local missing = want - #granted
+        local names = call('ZRANGEBYSCORE', key, '-inf', horizon, 'LIMIT', 0, missing)
+        if #names == 0 then
+            return
+        end
+        load_sites(names)
+        load_queues(line.number, names)
+        local later, over = {}, {}
+        for _, name in ipairs(names) do
+            local queue, site = queue_of(line.number, name), site_of(name)
+            local openings = find_openings(site, place.exits, horizon, min(want - #granted, ready_in(queue)))
+            take_heads(line, name, site, queue, openings)
+            if is_empty(queue) then
+                over[#over + 1] = name
+                forget_visit(line.number, name)
+            else
+                later[#later + 1] = due_at(site, place.exits)
+                later[#later + 1] = name
+            end
+            if #granted >= want then
+                break
+            end
+        end
+        many('ZADD', key, later)
+        many('ZREM', key, over)
+        if #granted >= want then
+            return
+        end
+    end
+end
+
+local function earliest_visit(line)
+    local first = call('ZRANGE', base .. 'd:' .. line, 0, 0, 'WITHSCORES')
+    return first[1] and tonumber(first[2])
+end
+
+-- Grant up to `want` leases from what is due now. Answers what is left, and when anything can next be due.
+local function claim(scrapers, lanes, queues, exits, want, ahead)
+    end_expired(RIPEN_AT_MOST)
+    close_lines()
+    local places, left = find_lines(scrapers, lanes, queues, exits)
+    local delayed, waiting, wake = nil, 0, nil
+    for _, place in ipairs(places) do
+        local next_one = ripen(place.line.number, RIPEN_AT_MOST)
+        if next_one and (not delayed or next_one < delayed) then
+            delayed = next_one
+        end
+        waiting = waiting + place.waiting
+    end
+    close_queues()
+    for _, place in ipairs(places) do
+        if #granted >= want then
+            break
+        end
+        draw(place, want, now + ahead)
+    end
+    many('HSET', base .. 'lease', leases)
+    many('ZADD', base .. 'le', lease_times)
+    many('SADD', base .. 'wl:' .. ask.worker[1], lease_ids)
+    local head
+    local enough = want > 0 and want == #granted
+    if not enough or partitions > 1 then
+        for _, place in ipairs(places) do
+            local visit = earliest_visit(place.line.number)
+            head = visit and head and min(visit, head) or visit or head
+        end
+    end
+    if enough then
+        wake = waiting - #granted - ended_at_claim > 0 and now or nil
+    else
+        wake = head and max(now, head - ahead)
+        wake = wake and delayed and min(wake, delayed) or wake or delayed
+    end
+    return left - ended_at_claim, wake, head
+end

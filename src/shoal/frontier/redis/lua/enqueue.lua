@@ -1,0 +1,19 @@
+-- needs: prelude books sites queue aside admit
+-- Accept tasks, all or none. Answers the state the run was in, how many were accepted, how many were duplicates.
+-- A parcel (from another partition's outbox) is accepted once, however often it is delivered.
+local question = ask[4]
+local run = find_run(question.run)
+if not run then
+    return pack({'unknown', 0, 0})
+elseif run.state == 'cancelled' and not question.parcel then
+    return pack({'cancelled', 0, 0})
+end
+local accepted, state = 0, run.state
+if run.state ~= 'cancelled' and not (question.parcel and call('ZADD', base .. 'in', 'NX', now, question.parcel) == 0) then
+    accepted = admit(run, question.tasks)
+    close_queues()
+    close_expiry()
+    close_sites()
+    close_books()
+end
+return pack({state, accepted, #question.tasks - accepted})

@@ -1,0 +1,23 @@
+-- needs: prelude books sites queue aside admit bury settle claim greet
+-- Settle what is finished, then claim, in one step.
+ask = ask[4]
+math.randomseed(ask.seed)
+local late = ask.settlements[1] and settle(ask.settlements) or {}
+close_queues()
+greet(ask.worker)
+local left, wake, head = claim(ask.scrapers, ask.lanes, ask.queues, ask.exits, ask.want, ask.ahead)
+close_queues()
+close_expiry()
+close_sites()
+local quiet = close_books()
+local run_names, line_names = {}, {}
+for number, run in pairs(runs) do
+    if run then
+        run_names[#run_names + 1] = {number, run.id}
+    end
+end
+for number, line in pairs(lines) do
+    line_names[#line_names + 1] = {number, line.scraper, line.lane}
+end
+return '\154' .. pack(now, wake, left, late, run_names, line_names, quiet, outbox, head)
+    .. struct.pack('>BI4', 221, #granted) .. table.concat(granted)

@@ -1,0 +1,38 @@
+-- What every script begins with: the question as one msgpack blob, the moment it happens at, and batches of calls.
+-- KEYS[1] is the tag of the partition; every key of the script begins with it, so that all are in one slot of a cluster.
+local call, pack, unpack_some, floor, max, min = redis.call, cmsgpack.pack, cmsgpack.unpack_limit, math.floor, math.max, math.min
+local base = KEYS[1] .. ':'
+local ask = cmsgpack.unpack(ARGV[1])
+local now, partitions, partition = ask[1], ask[2], ask[3]
+if not now then -- the server's clock decides; only a test brings its own
+    local time = call('TIME')
+    now = time[1] * 1000 + floor(time[2] / 1000)
+end
+
+-- One call with many values, in parts that Lua's stack can bear. All parts have an even number of values.
+local AT_ONCE = 4000
+local function many(command, key, values)
+    local count = #values
+    if count > 0 and count <= AT_ONCE then
+        return call(command, key, unpack(values))
+    end
+    for from = 1, count, AT_ONCE do
+        call(command, key, unpack(values, from, min(from + AT_ONCE - 1, count)))
+    end
+end
+
+local function fetch(key, fields)
+    local count = #fields
+    if count == 0 then
+        return {}
+    elseif count <= AT_ONCE then
+        return call('HMGET', key, unpack(fields))
+    end
+    local found = {}
+    for from = 1, count, AT_ONCE do
+        for _, value in ipairs(call('HMGET', key, unpack(fields, from, min(from + AT_ONCE - 1, count)))) do
+            found[#found + 1] = value
+        end
+    end
+    return found
+end

@@ -1,0 +1,217 @@
+-- The ready tasks of a site in one line, in order: higher priority first, then first come.
+-- The first few are packed into one value of the hash q:<line>: {overflow, entry, entry, ...}. The rest overflow into
+-- lists, one for each priority, which are in order by themselves; `overflow` knows the count, first and last of each.
+-- An entry is: id, priority, run, expires_at (0 = never), attempts, crashes, and then what only the client reads.
+local INLINE = 6
+local queues, pushes, news = {}, {}, {}
+
+local function load_queues(line, names)
+    local known = queues[line]
+    if not known then
+        known = {}
+        queues[line] = known
+    end
+    local missing = {}
+    for _, name in ipairs(names) do
+        if known[name] == nil then
+            known[name] = false
+            missing[#missing + 1] = name
+        end
+    end
+    for index, value in ipairs(fetch(base .. 'q:' .. line, missing)) do
+        known[missing[index]] = {data = value and cmsgpack.unpack(value) or {0}, stored = value and true}
+    end
+end
+
+local function queue_of(line, site)
+    local known = queues[line]
+    if not known or not known[site] then
+        load_queues(line, {site})
+        known = queues[line]
+    end
+    return known[site]
+end
+
+local function is_empty(queue)
+    return queue.data[2] == nil and queue.data[1] == 0
+end
+
+local function ready_in(queue)
+    local total = #queue.data - 1
+    local over = queue.data[1]
+    if over ~= 0 then
+        for at = 2, #over, 4 do
+            total = total + over[at]
+        end
+    end
+    return total
+end
+
+local function insert(data, id, priority, entry)
+    local at = #data
+    while at > 1 do
+        local _, other, others = unpack_some(data[at], 2, 0)
+        if others > priority or (others == priority and other < id) then
+            break
+        end
+        at = at - 1
+    end
+    table.insert(data, at + 1, entry)
+end
+
+local function overflow_key(line, site, priority)
+    return base .. 'o:' .. line .. ':' .. priority .. ':' .. site
+end
+
+local function push(key, entry)
+    local waiting = pushes[key]
+    if waiting then
+        waiting[#waiting + 1] = entry
+    else
+        pushes[key] = {entry}
+    end
+end
+
+local function close_pushes()
+    for key, entries in pairs(pushes) do
+        many('RPUSH', key, entries)
+    end
+    pushes = {}
+end
+
+-- Put a task where it belongs. The first one of a site schedules a visit, from now on.
+local function place(line, name, id, priority, entry)
+    local queue = queue_of(line, name)
+    local data = queue.data
+    queue.changed = true
+    if is_empty(queue) then
+        local site = site_of(name)
+        site[LINES][#site[LINES] + 1] = line
+        local rows = news[line]
+        if not rows then
+            rows = {}
+            news[line] = rows
+        end
+        rows[#rows + 1] = now
+        rows[#rows + 1] = name
+        data[2] = entry
+        return
+    end
+    local over = data[1]
+    if over ~= 0 then
+        for at = 1, #over, 4 do
+            if over[at] == priority then
+                if id > over[at + 3] then
+                    push(overflow_key(line, name, priority), entry)
+                    over[at + 1], over[at + 3] = over[at + 1] + 1, id
+                elseif id < over[at + 2] and #data > INLINE then
+                    close_pushes()
+                    call('LPUSH', overflow_key(line, name, priority), entry)
+                    over[at + 1], over[at + 2] = over[at + 1] + 1, id
+                else
+                    insert(data, id, priority, entry)
+                end
+                return
+            end
+        end
+    end
+    if #data <= INLINE then
+        insert(data, id, priority, entry)
+        return
+    end
+    if over == 0 then
+        over = {}
+        data[1] = over
+    end
+    local size = #over
+    over[size + 1], over[size + 2], over[size + 3], over[size + 4] = priority, 1, id, id
+    push(overflow_key(line, name, priority), entry)
+end
+
+-- Take some of the list that begins at `at` in the overflow, and merge them with the packed ones.
+local function refill(line, name, data, at)
+    close_pushes()
+    local over = data[1]
+    local key = overflow_key(line, name, over[at])
+    local entries = call('LPOP', key, INLINE)
+    for _, entry in ipairs(entries) do
+        local _, id, priority = unpack_some(entry, 2, 0)
+        insert(data, id, priority, entry)
+    end
+    over[at + 1] = over[at + 1] - #entries
+    if over[at + 1] > 0 then
+        local _, first = unpack_some(call('LINDEX', key, 0), 1, 0)
+        over[at + 2] = first
+        return
+    end
+    for _ = 1, 4 do
+        table.remove(over, at)
+    end
+    if #over == 0 then
+        data[1] = 0
+    end
+end
+
+-- Take the first task of a site, as its entry; nil if there is none.
+local function pop(line, name, queue)
+    local data = queue.data
+    local over = data[1]
+    if over ~= 0 then
+        local best = 1
+        for at = 5, #over, 4 do
+            if over[at] > over[best] then
+                best = at
+            end
+        end
+        local first = data[2]
+        if first then
+            local _, id, priority = unpack_some(first, 2, 0)
+            if over[best] > priority or (over[best] == priority and over[best + 2] < id) then
+                first = nil
+            end
+        end
+        if not first then
+            refill(line, name, data, best)
+        end
+    end
+    queue.changed = true
+    return table.remove(data, 2)
+end
+
+-- The last task of a site has gone: there is nothing to visit it for.
+local function forget_visit(line, name)
+    local known = site_of(name)[LINES]
+    for index = #known, 1, -1 do
+        if known[index] == line then
+            table.remove(known, index)
+        end
+    end
+end
+
+local function close_queues()
+    close_pushes()
+    for line, known in pairs(queues) do
+        local rows, gone, length = {}, {}, 0
+        for name, queue in pairs(known) do
+            if queue and queue.changed then
+                queue.changed = false
+                if not is_empty(queue) then
+                    rows[length + 1], rows[length + 2] = name, pack(queue.data)
+                    length = length + 2
+                    queue.stored = true
+                elseif queue.stored then
+                    gone[#gone + 1] = name
+                    queue.stored = false
+                end
+            end
+        end
+        many('HSET', base .. 'q:' .. line, rows)
+        many('HDEL', base .. 'q:' .. line, gone)
+    end
+    for line, rows in pairs(news) do
+        for from = 1, #rows, AT_ONCE do
+            call('ZADD', base .. 'd:' .. line, 'NX', unpack(rows, from, min(from + AT_ONCE - 1, #rows)))
+        end
+    end
+    news = {}
+end

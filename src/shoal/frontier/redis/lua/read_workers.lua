@@ -1,0 +1,11 @@
+-- needs: prelude
+-- Workers that hold leases or were seen within the last hour: what they are, when they were seen, how many they hold.
+local found = {}
+for _, worker in ipairs(call('ZRANGE', base .. 'ws', 0, -1)) do
+    local seen = tonumber(call('ZSCORE', base .. 'ws', worker))
+    local leases = call('SCARD', base .. 'wl:' .. worker)
+    if leases > 0 or seen > now - 3600000 then
+        found[#found + 1] = {call('HGET', base .. 'wk', worker), seen, leases}
+    end
+end
+return found

@@ -1,0 +1,232 @@
+-- needs: prelude books sites queue aside bury release
+-- One bounded sweep of a partition. `gone` = workers known to be dead: {worker, tasks it had in hand or nil}.
+-- Answers what was done, the workers of the asking machine that hold leases, and the runs that have nothing left here.
+local MOST = 2000
+local question = ask[4]
+local returned, buried, refused, lost_count = 0, 0, 0, 0
+
+-- What the dead held, and what ran out. Where the owner is known to be dead, its last request started before now: the
+-- slot waits for one delay. Otherwise it may be alive and slow: the slot waits until anything it may have started has
+-- surely ended.
+local function find_lost()
+    local found, hands = {}, {}
+    for _, dead in ipairs(question.gone) do
+        for _, id in ipairs(call('SRANDMEMBER', base .. 'wl:' .. dead[1], MOST)) do
+            if lost_count < MOST and not found[id] then
+                found[id] = 0
+                lost_count = lost_count + 1
+            end
+        end
+        if dead[2] then
+            local hand = {}
+            for _, id in ipairs(dead[2]) do
+                hand[id] = true
+            end
+            hands[dead[1]] = hand
+        end
+    end
+    local over = call('ZRANGEBYSCORE', base .. 'le', '-inf', now, 'WITHSCORES', 'LIMIT', 0, MOST - lost_count)
+    for index = 1, #over, 2 do
+        if not found[over[index]] then
+            found[over[index]] = tonumber(over[index + 1])
+            lost_count = lost_count + 1
+        end
+    end
+    return found, hands
+end
+
+local function bring_back(found, hands)
+    local dead_workers = {}
+    for _, dead in ipairs(question.gone) do
+        dead_workers[dead[1]] = true
+    end
+    for id, expires in pairs(found) do
+        local lease = call('HGET', base .. 'lease', id)
+        if lease then
+            lease = cmsgpack.unpack(lease)
+            local worker, run, line, name, entry = lease[2], run_of(lease[3]), line_of(lease[4]), lease[5], lease[7]
+            local site = site_of(name)
+            local at, pace = slot_of(site, lease[6]), max(site[DELAY], site[CRAWL])
+            site[at + S_LIVE] = site[at + S_LIVE] - 1
+            local free_at = dead_workers[worker] and now + pace or expires + site[HARD] + pace
+            site[at + S_BLOCKED] = max(site[at + S_BLOCKED], free_at)
+            look_at(name, slot_free_at(site, at))
+            move(run, line, 0, -1)
+            call('SREM', base .. 'wl:' .. worker, id)
+            if entry == '' then
+                site[LOAD] = site[LOAD] - 1
+            else
+                count(run, 'leased', -1)
+                local next_at, number, priority, owner, ends, attempts, crashes = unpack_some(entry, 6, 0)
+                local hand = dead_workers[worker] and hands[worker]
+                local charged = (not hand or hand[number]) and 1 or 0
+                count(run, 'crashes', charged)
+                if run.state == 'cancelled' then
+                    count(run, 'cancelled', 1)
+                    site[LOAD] = site[LOAD] - 1
+                    refused = refused + 1
+                elseif charged == 1 and crashes + 1 >= run.rules.crashes then
+                    bury(run, line.number, name, entry, question.reason .. (crashes + 1) .. question.reason_end, 0, 1)
+                    site[LOAD] = site[LOAD] - 1
+                    buried = buried + 1
+                else
+                    entry = pack(number, priority, owner, ends, attempts, crashes + charged)
+                        .. string.sub(entry, next_at + 1)
+                    watch_expiry(ends, number, owner, line.number, name)
+                    place(line.number, name, number, priority, entry)
+                    move(run, line, 1, 0)
+                    count(run, 'waiting', 1)
+                    returned = returned + 1
+                end
+            end
+        end
+        call('HDEL', base .. 'lease', id)
+        call('ZREM', base .. 'le', id)
+    end
+    move_visits()
+end
+
+-- A task of a cancelled run ends.
+local function cancel_one(run, line, name, id, expires)
+    local site = site_of(name)
+    site[LOAD] = site[LOAD] - 1
+    count(run, 'waiting', -1)
+    count(run, 'cancelled', 1)
+    move(run, line, -1, 0)
+    if expires > 0 then
+        no_longer_expiring[#no_longer_expiring + 1] = expiry_member(id, run.number, line.number, name)
+    end
+end
+
+local function cancel_aside(run, key, budget)
+    local ids = call('SRANDMEMBER', key, budget)
+    for _, id in ipairs(ids) do
+        local row = call('HGET', base .. 'aside', id)
+        local _, _, line, name, entry = unpack_some(row, 4, 0)
+        local _, _, _, _, expires = unpack_some(entry, 4, 0)
+        take_aside(id, run.number, line)
+        cancel_one(run, line_of(line), name, id, expires)
+    end
+    return #ids
+end
+
+-- The ready tasks of a line that belongs to one cancelled run.
+local function cancel_line(run, number, budget)
+    local line, done = line_of(number), 0
+    for _, name in ipairs(call('ZRANGE', base .. 'd:' .. number, 0, budget - 1)) do
+        local queue = queue_of(number, name)
+        while done < budget do
+            local entry = pop(number, name, queue)
+            if not entry then
+                break
+            end
+            local _, id, _, _, expires = unpack_some(entry, 4, 0)
+            if expires == 0 or expires > now or call('ZSCORE', base .. 'x', expiry_member(id, run.number, number, name)) then
+                cancel_one(run, line, name, id, expires)
+                done = done + 1
+            end
+        end
+        if is_empty(queue) then
+            call('ZREM', base .. 'd:' .. number, name)
+            forget_visit(number, name)
+        end
+        if done >= budget then
+            break
+        end
+    end
+    return done
+end
+
+-- Waiting tasks of cancelled runs. In a shared queue the ready ones are ended by the claim that meets them.
+local function end_cancelled()
+    local done = 0
+    for _, number in ipairs(call('SRANDMEMBER', base .. 'cancelled', 100)) do
+        local run = run_of(tonumber(number))
+        done = done + cancel_aside(run, base .. 'a:' .. number, MOST - done)
+        done = done + cancel_aside(run, base .. 'h:' .. number, MOST - done)
+        if run.rules.queue == run.id then
+            for _, line in ipairs(call('SMEMBERS', base .. 'ql:' .. run.rules.queue)) do
+                done = done + cancel_line(run, tonumber(line), MOST - done)
+            end
+        end
+        local waiting = tonumber(call('HGET', base .. 'c:' .. number, 'waiting') or 0) + (run.counts.waiting or 0)
+        if waiting <= 0 then
+            call('SREM', base .. 'cancelled', number)
+        end
+        if done >= MOST then
+            break
+        end
+    end
+    return done
+end
+
+-- Results whose time is over. Answers how many items went, and if more may.
+local function delete_results()
+    local deleted, batches = 0, 0
+    for _, number in ipairs(call('ZRANGEBYSCORE', base .. 'res', '-inf', now, 'LIMIT', 0, 100)) do
+        local key = base .. 'it:' .. number
+        local gone = call('LPOP', key, MOST - batches)
+        if gone then
+            for _, record in ipairs(gone) do
+                local _, some = unpack_some(record, 1, 0)
+                deleted = deleted + some
+            end
+            batches = batches + #gone
+            call('HINCRBY', base .. 'r:' .. number, 'first_item', #gone)
+        end
+        if call('EXISTS', key) == 0 then
+            call('ZREM', base .. 'res', number)
+            call('HDEL', base .. 'r:' .. number, 'results_until')
+        end
+        if batches >= MOST then
+            break
+        end
+    end
+    return deleted, batches
+end
+
+local function forget_workers()
+    for _, worker in ipairs(call('ZRANGEBYSCORE', base .. 'ws', '-inf', '(' .. (now - 3600000), 'LIMIT', 0, 100)) do
+        if call('EXISTS', base .. 'wl:' .. worker) == 0 then
+            local row = call('HGET', base .. 'wk', worker)
+            call('ZREM', base .. 'ws', worker)
+            call('HDEL', base .. 'wk', worker)
+            if row then
+                call('SREM', base .. 'wm:' .. cmsgpack.unpack(row)[2], worker)
+            end
+        end
+    end
+end
+
+-- Runs that were resumed while many of their tasks were held back: the rest of them.
+local function thaw()
+    local done = 0
+    for _, number in ipairs(call('SRANDMEMBER', base .. 'thaw', 20)) do
+        done = done + release(run_of(tonumber(number)), MOST)
+    end
+    return done
+end
+
+local found, hands = find_lost()
+if lost_count > 0 then
+    bring_back(found, hands)
+end
+local expired = end_expired(MOST)
+local cancelled = end_cancelled()
+local deleted, batches = delete_results()
+local thawed = thaw()
+forget_workers()
+call('ZREMRANGEBYSCORE', base .. 'in', '-inf', now - 3600000)
+local holders = {}
+for _, worker in ipairs(call('SMEMBERS', base .. 'wm:' .. question.machine)) do
+    if call('EXISTS', base .. 'wl:' .. worker) == 1 then
+        local row = call('HGET', base .. 'wk', worker)
+        holders[#holders + 1] = row and cmsgpack.unpack(row) or nil
+    end
+end
+close_queues()
+close_expiry()
+close_sites()
+local quiet = close_books()
+local more = lost_count >= MOST or expired >= MOST or cancelled >= MOST or batches >= MOST or thawed >= MOST
+return '\152' .. pack(returned, buried, expired, cancelled + refused, deleted, more, holders, quiet)

@@ -1,0 +1,120 @@
+"""Opening a store: is the server fit to hold it, and is the store one that this version can read?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redis.asyncio import RedisCluster
+from redis.exceptions import RedisError, ResponseError
+
+from shoal.clock import Clock
+from shoal.errors import EngineBroken, EngineUnavailable
+from shoal.frontier.redis.address import Address
+from shoal.frontier.redis.store import Store, connect, log
+from shoal.frontier.redis.trouble import clear_errors
+
+SCHEMA_VERSION = 1
+OLDEST_REDIS = (6, 2)
+
+
+async def open_store(address: Address, *, create: bool, clock: Clock | None) -> tuple[Store, tuple[str, ...]]:
+    """Connect, check, and find or make the store. Answers also what can be lost, in whole sentences."""
+    client = connect(address)
+    try:
+        with clear_errors(address.shown):
+            servers = await _servers(client)
+            losses = {sentence: None for info, settings in servers for sentence in _check(address, info, settings)}
+        wanted = address.partitions or address.usual_partitions
+        store = Store(client, address, wanted, clock)
+        found = await store.call("open_store", 0, {"create": create, "version": SCHEMA_VERSION, "partitions": wanted})
+        store.partitions = _check_store(address, found)
+    except BaseException:
+        await client.aclose()
+        raise
+    for sentence in losses:
+        log.warning(sentence)
+    return store, tuple(losses)
+
+
+async def _servers(client: Any) -> list[tuple[dict[str, Any], dict[str, str]]]:
+    """What each server that can be written to says about itself, and its settings where it tells them."""
+    if isinstance(client, RedisCluster):
+        await client.initialize()
+        answers = []
+        for node in client.get_primaries():
+            info = await client.info(target_nodes=node)
+            answers.append((info, await _settings(client, target_nodes=node)))
+        return answers
+    return [(await client.info(), await _settings(client))]
+
+
+async def _settings(client: Any, **where: Any) -> dict[str, str]:
+    try:
+        found = await client.config_get("appendfsync", **where)
+    except ResponseError:  # hosted servers often keep CONFIG to themselves
+        return {}
+    except RedisError:
+        raise
+    return {_text(name): _text(value) for name, value in found.items()}
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _check(address: Address, info: dict[str, Any], settings: dict[str, str]) -> list[str]:
+    """Refuse a server that cannot keep what it is given. Answers what can be lost on one that can."""
+    where = address.shown
+    version = str(info.get("redis_version", "0"))
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers < OLDEST_REDIS:
+        raise EngineUnavailable(f"Redis {version} at {where} is too old; Shoal needs 6.2 or newer.")
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if policy != "noeviction":
+        raise EngineUnavailable(
+            f"Redis at {where} throws data away when its memory is full (maxmemory-policy {policy}). "
+            "Set maxmemory-policy noeviction, or choose another server."
+        )
+    if not info.get("aof_enabled"):
+        return [
+            f"Redis at {where} keeps no log of changes (appendonly no): if it crashes, everything since its last "
+            "snapshot is lost, tasks and results alike. Set appendonly yes."
+        ]
+    match settings.get("appendfsync"):
+        case "always":
+            return []
+        case "no":
+            return [
+                f"Redis at {where} leaves it to the system when its log reaches the disk (appendfsync no): a crash of "
+                "the machine can lose half a minute or more of what was acknowledged."
+            ]
+        case "everysec":
+            return [
+                f"Redis at {where} writes its log to disk once a second (appendfsync everysec): a crash of the machine "
+                "can lose up to one second of what was acknowledged. Set appendfsync always to lose nothing."
+            ]
+        case _:
+            return [
+                f"Redis at {where} does not say how often its log reaches the disk (appendfsync): with `everysec`, a "
+                "crash of the machine can lose up to one second of what was acknowledged."
+            ]
+
+
+def _check_store(address: Address, found: Any) -> int:
+    if not found:
+        raise EngineUnavailable(
+            f"There is nothing of Shoal in Redis at {address.shown} yet (prefix {address.prefix!r}, database "
+            f"{address.db}). Start a run, or name another engine with --engine."
+        )
+    version, partitions = found
+    if version != SCHEMA_VERSION:
+        raise EngineBroken(
+            f"The store in Redis at {address.shown} was written by another version of Shoal (schema {version}, this "
+            f"one reads {SCHEMA_VERSION}). Use that version, or choose another prefix."
+        )
+    if address.partitions not in (None, partitions):
+        raise EngineBroken(
+            f"The store in Redis at {address.shown} has {partitions} partitions and not {address.partitions}. That is "
+            "settled when a store is made: leave `partitions` out of the URL, or choose another prefix."
+        )
+    return int(partitions)

@@ -1,0 +1,133 @@
+"""The connection to Redis: scripts by name, and what has to be right about a server before Shoal trusts it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+from zlib import crc32
+
+from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster, SSLConnection
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError
+
+from shoal.clock import Clock
+from shoal.errors import EngineUnavailable
+from shoal.frontier.redis.address import Address, Shape
+from shoal.frontier.redis.scripts import SCRIPTS
+from shoal.frontier.redis.trouble import clear_errors
+from shoal.frontier.redis.wire import encode
+
+CONNECTIONS = 32
+"""Most connections of one engine. Whoever finds none free waits for one."""
+
+SOCKET_TIMEOUT = 30.0
+CONNECT_TIMEOUT = 5.0
+
+log = logging.getLogger("shoal.redis")
+
+
+class Client(Protocol):
+    """What this engine needs of the library's clients for one server, for Sentinel and for a cluster."""
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Store:
+    """An open store: its client, its partitions and its clock. `clock` is for tests: it replaces the server's time."""
+
+    def __init__(self, client: Client, address: Address, partitions: int, clock: Clock | None) -> None:
+        self.client = client
+        self.address = address
+        self.partitions = partitions
+        self._clock = clock
+        self._closed = False
+
+    def tag(self, partition: int) -> str:
+        """What all keys of a partition begin with. The braces make a cluster keep them together."""
+        return f"{{{self.address.prefix}:{partition}}}"
+
+    def partition_of(self, site: str) -> int:
+        """The partition that holds a site and all that belongs to it."""
+        return crc32(site.encode()) % self.partitions if self.partitions > 1 else 0
+
+    async def call(self, verb: str, partition: int = 0, question: object = None) -> Any:
+        """Run a script in a partition. The answer is durable as far as the server's own settings make it so.
+
+        If the connection is lost before the answer comes, EngineUnavailable is raised and nobody knows if the script
+        ran. Nothing is sent twice on its own. Asking again is safe: settlements that had their effect are then
+        answered as late (their results are kept), and leases that were granted unheard come back when they expire.
+        """
+        if self._closed:
+            raise EngineUnavailable(f"The connection to Redis at {self.address.shown} has been closed.")
+        now = False if self._clock is None else self._clock.now()
+        payload = encode((now, self.partitions, partition, question))
+        script = SCRIPTS[verb]
+        with clear_errors(self.address.shown):
+            try:
+                return await self.client.execute_command("EVALSHA", script.sha, 1, self.tag(partition), payload)
+            except NoScriptError:  # first use, a restart, or SCRIPT FLUSH
+                return await self.client.execute_command("EVAL", script.text, 1, self.tag(partition), payload)
+
+    async def command(self, *words: Any) -> Any:
+        """One plain command, for looking only."""
+        with clear_errors(self.address.shown):
+            return await self.client.execute_command(*words)
+
+    async def close(self) -> None:
+        """Let go. The second time: nothing."""
+        if not self._closed:
+            self._closed = True
+            await self.client.aclose()
+
+
+def connect(address: Address) -> Client:
+    """A client for the servers of an address. Nothing is sent before its first command."""
+    options: dict[str, Any] = {
+        "username": address.username,
+        "password": address.password,
+        "socket_timeout": SOCKET_TIMEOUT,
+        "socket_connect_timeout": CONNECT_TIMEOUT,
+        "socket_keepalive": True,
+        "protocol": 2,
+    }
+    tls: dict[str, Any] = {"ssl_ca_certs": address.tls_ca} if address.tls and address.tls_ca else {}
+    never_twice = Retry(NoBackoff(), 0)
+    match address.shape:
+        case Shape.CLUSTER:
+            nodes = [ClusterNode(host, port) for host, port in address.hosts]
+            return RedisCluster(
+                startup_nodes=nodes, ssl=address.tls, retry=never_twice, max_connections=CONNECTIONS, **options, **tls
+            )
+        case Shape.SENTINEL:
+            watchers = Sentinel(  # type: ignore[no-untyped-call]
+                address.hosts,
+                sentinel_kwargs={"socket_timeout": CONNECT_TIMEOUT, "protocol": 2},
+            )
+            client: Redis = watchers.master_for(
+                address.master,
+                connection_pool_class=SentinelConnectionPool,
+                db=address.db,
+                retry=never_twice,
+                **options,
+            )
+            return client
+        case Shape.SINGLE:
+            [(host, port)] = address.hosts[:1]
+            if address.tls:
+                tls["connection_class"] = SSLConnection
+            pool = BlockingConnectionPool(
+                host=host,
+                port=port,
+                db=address.db,
+                retry=never_twice,
+                max_connections=CONNECTIONS,
+                timeout=SOCKET_TIMEOUT,
+                **options,
+                **tls,
+            )
+            return Redis.from_pool(pool)

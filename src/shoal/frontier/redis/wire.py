@@ -1,0 +1,261 @@
+"""Tasks, settlements and leases as the scripts read and write them: msgpack in both directions.
+
+The scripts look at what moves a task. Its URL and the rest that only a worker reads pass through them as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+import msgspec
+
+from shoal.clock import Moment
+from shoal.frontier.protocol import Ask, Item, NewRun
+from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
+from shoal.task import NO_EXTRA, Extra, Lease, NewTask, Task
+
+encode = msgspec.msgpack.Encoder().encode
+_json = msgspec.json.encode
+_extra = msgspec.json.Decoder(Extra)
+
+SEEN_BUCKETS = 1 << 14
+"""The keys that a run has seen are kept as 64-bit numbers in so many sets: 78 bits of the 256 in all. Among n tasks of
+one run, the chance that any two differ and are taken for one is n² / 2**79: for ten million, one in six billion."""
+
+PartitionOf = Callable[[str], int]
+"""Which partition a site belongs to; HERE = the one that is asked."""
+
+HERE = -1
+
+_ITEMS = struct.Struct(">BI")
+"""A stored batch of items begins with their number, as msgpack; what follows is for the client alone."""
+
+
+class Body(msgspec.Struct, array_like=True, frozen=True):
+    """The part of a task that only workers read. `extra` is JSON text."""
+
+    url: str
+    handler: str | None
+    depth: int
+    extra: str | None
+
+
+class LeaseRow(msgspec.Struct, array_like=True, frozen=True):
+    """A lease as a script answers it."""
+
+    id: int
+    run: int
+    line: int
+    site: str
+    priority: int
+    attempts: int
+    crashes: int
+    token: int
+    exit: str
+    start_at: Moment
+    start_by: Moment
+    expires_at: Moment
+    delay: int
+    exclusive: bool
+    penalty: int
+    body: Body
+
+
+class Exchanged(msgspec.Struct, array_like=True, frozen=True):
+    """The answer of one partition to an exchange.
+
+    `quiet`: runs that have nothing left there. `outbox`: parcels that were left there, and for which partition each is.
+    `head`: since when the site at the front of what was asked for may be visited.
+    """
+
+    now: Moment
+    wake_at: Moment | None
+    left: int
+    late: list[int]
+    runs: list[tuple[int, str]]
+    lines: list[tuple[int, str, str]]
+    quiet: list[str]
+    outbox: list[tuple[int, int]]
+    head: Moment | None
+    leases: list[LeaseRow]
+
+    def granted(self) -> list[Lease]:
+        """The leases as workers know them."""
+        runs = dict(self.runs)
+        lines = {number: (scraper, lane) for number, scraper, lane in self.lines}
+        now = self.now
+        found = []
+        for row in self.leases:
+            body = row.body
+            scraper, lane = lines[row.line]
+            task = Task(
+                row.id,
+                runs[row.run],
+                scraper,
+                body.url,
+                row.site,
+                lane,
+                body.handler,
+                row.priority,
+                body.depth,
+                row.attempts,
+                row.crashes,
+                NO_EXTRA if body.extra is None else _extra.decode(body.extra),
+            )
+            found.append(
+                Lease(
+                    task,
+                    row.token,
+                    row.exit,
+                    now,
+                    row.start_at,
+                    row.start_by,
+                    row.expires_at,
+                    row.delay,
+                    row.exclusive,
+                    row.penalty,
+                )
+            )
+        return found
+
+
+_decode_batch = msgspec.msgpack.Decoder(tuple[str, str | None, bytes]).decode
+_raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+decode_exchanged = msgspec.msgpack.Decoder(Exchanged).decode
+
+
+def opaque(data: bytes) -> msgspec.Raw:
+    """Bytes as a msgpack string, which is what Redis' Lua reads them as (it does not know msgpack's binary type)."""
+    length = len(data)
+    if length < 32:
+        return msgspec.Raw(bytes((0xA0 | length,)) + data)
+    if length < 1 << 8:
+        return msgspec.Raw(bytes((0xD9, length)) + data)
+    if length < 1 << 16:
+        return msgspec.Raw(b"\xda" + length.to_bytes(2, "big") + data)
+    return msgspec.Raw(b"\xdb" + length.to_bytes(4, "big") + data)
+
+
+def task_row(task: NewTask) -> tuple[object, ...]:
+    """A new task as `admit.lua` reads it."""
+    key = task.key
+    extra = None if task.extra is NO_EXTRA else opaque(_json(task.extra))
+    return (
+        task.site,
+        None if key is None else str(int.from_bytes(key[:8], "big", signed=True)),
+        0 if key is None else int.from_bytes(key[8:10], "big") % SEEN_BUCKETS,
+        task.lane,
+        task.priority,
+        task.wait,
+        -1 if task.ttl is None else task.ttl,
+        opaque(encode((task.url, task.handler, task.depth, extra))),
+    )
+
+
+def settlement_row(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
+    """A settlement as `settle.lua` reads it."""
+    crawl_delay = settlement.crawl_delay
+    return (
+        settlement.task,
+        settlement.token,
+        settlement.run_id,
+        settlement.started_at or 0,
+        settlement.requests,
+        settlement.received,
+        settlement.refused,
+        settlement.duplicates,
+        -1 if crawl_delay is None else crawl_delay,
+        *_outcome(settlement, partition_of),
+    )
+
+
+def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
+    match settlement.outcome:
+        case Done() as done:
+            return (0, *_items(done), *_links(done.tasks, partition_of))
+        case Retried(wait=wait):
+            return (1, wait)
+        case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra):
+            return (2, wait, penalty, url, None if extra is None else opaque(_json(extra)))
+        case Dead(reason=reason):
+            return (3, opaque(_json(reason)))
+        case Dropped():
+            return (4,)
+        case other:
+            assert_never(other)
+
+
+def _items(done: Done) -> tuple[object, ...]:
+    if not done.items:
+        return (0, None)
+    body = b"[" + b",".join(done.items) + b"]"
+    return (len(done.items), opaque(_ITEMS.pack(0xCE, len(done.items)) + encode((done.url, done.group, body))))
+
+
+def _links(tasks: Sequence[NewTask], partition_of: PartitionOf) -> tuple[object, ...]:
+    """The links of this settlement's own partition, and those of others as parcels."""
+    if not tasks:
+        return (None, None)
+    here: list[object] = []
+    away: dict[int, list[object]] = {}
+    for task in tasks:
+        target = partition_of(task.site)
+        if target == HERE:
+            here.append(task_row(task))
+        else:
+            away.setdefault(target, []).append(task_row(task))
+    parcels = [(target, opaque(encode(rows))) for target, rows in away.items()]
+    return (here or None, parcels or None)
+
+
+def stored_items(record: bytes) -> list[Item]:
+    """The items of one stored batch."""
+    url, group, body = _decode_batch(record[_ITEMS.size :])
+    return [Item(url, group, raw) for raw in _raw_items(body)]
+
+
+def question(ask: Ask, settlements: Sequence[tuple[object, ...]], want: int) -> dict[str, object]:
+    """An exchange with one partition. Tokens are drawn here, because chance is the same in every run of a script."""
+    seed, *tokens = (number >> 11 for number in struct.unpack(f"<{want + 1}Q", os.urandom(8 * (want + 1))))
+    worker = ask.worker
+    return {
+        "seed": seed >> 22,
+        "tokens": tokens,
+        "settlements": settlements,
+        "worker": (worker.worker_id, worker.machine, worker.pid, worker.pid_started, worker.notebook),
+        "scrapers": ask.scrapers,
+        "lanes": ask.lanes,
+        "queues": ask.queues,
+        "exits": ask.exits,
+        "want": want,
+        "ahead": ask.ahead,
+    }
+
+
+def run_question(run: NewRun) -> dict[str, Any]:
+    """A new run, with the rules that the scripts need apart from the policy that they only keep."""
+    policy = run.policy
+    rules = {
+        "delay": policy.delay,
+        "site_delay": policy.site_delay,
+        "concurrency": policy.concurrency,
+        "hard_timeout": policy.hard_timeout,
+        "lease": policy.lease,
+        "crashes": policy.crashes,
+        "results_ttl": policy.results_ttl,
+        "pool": policy.pool,
+        "queue": run.queue or run.run_id,
+        "scraper": run.scraper,
+        "lanes": {lane: (False if own.ttl is None else own.ttl, own.auto_ack) for lane, own in policy.lanes.items()},
+    }
+    return {
+        "run_id": run.run_id,
+        "scraper": run.scraper,
+        "mode": run.mode,
+        "policy": opaque(_json(policy)),
+        "rules": rules,
+        "input": None if run.input is None else opaque(run.input),
+    }
