@@ -84,7 +84,7 @@ class _TappedFrontier:
     async def exchange(self, ask: Ask) -> Granted:
         self.asked.append(ask)
         self.before(ask)
-        granted = await self._frontier.exchange(ask)
+        granted: Granted = await self._frontier.exchange(ask)
         self.after(granted)
         if self.pause is not None:
             await self.pause()
@@ -92,7 +92,8 @@ class _TappedFrontier:
 
     async def renew(self, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
         self.renewed += len(leases)
-        return await self._frontier.renew(worker, leases)
+        lost: Sequence[int] = await self._frontier.renew(worker, leases)
+        return lost
 
 
 class _TappedCache:
