@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ SCHEMA_VERSION = 1
 APPLICATION_ID = 0x53484F41  # "SHOA"
 OLDEST_SQLITE = (3, 38, 0)
 BUSY_TIMEOUT = 30_000
+SMALLEST_ROOM = 65_536
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "9p", "glusterfs"}
 )
@@ -59,8 +61,18 @@ def clear_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
         if code not in _SENTENCES:
             raise
+        if code == sqlite3.SQLITE_IOERR and _is_full(path):
+            code = sqlite3.SQLITE_FULL
         kind, sentence = _SENTENCES[code]
         raise kind(sentence.format(path=path)) from error
+
+
+def _is_full(path: Path) -> bool:
+    """Whether there is no room for even one more file: what SQLite then says of its shared memory is "I/O error"."""
+    try:
+        return shutil.disk_usage(path.parent).free < SMALLEST_ROOM
+    except OSError:
+        return False
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
@@ -111,7 +123,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         _ensure_schema(connection, path)
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
 
 
