@@ -11,12 +11,15 @@ name. The tests are grouped by question; each group can also be run alone by nam
 
 from __future__ import annotations
 
+from shoal.testing.contract.ahead import AheadContract
 from shoal.testing.contract.claim import ClaimContract
 from shoal.testing.contract.clocks import ClockContract
 from shoal.testing.contract.enqueue import EnqueueContract
+from shoal.testing.contract.exits import ExitContract
 from shoal.testing.contract.harness import Capability, Harness
 from shoal.testing.contract.lanes import LaneContract
 from shoal.testing.contract.leases import LeaseContract
+from shoal.testing.contract.limits import LimitContract
 from shoal.testing.contract.results import ResultContract
 from shoal.testing.contract.runs import RunContract
 from shoal.testing.contract.settlements import SettlementContract
@@ -28,6 +31,9 @@ class FrontierContract(
     EnqueueContract,
     ClaimContract,
     ClockContract,
+    AheadContract,
+    ExitContract,
+    LimitContract,
     SettlementContract,
     LeaseContract,
     LaneContract,

@@ -26,7 +26,8 @@ from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, 
 from shoal.task import DEFAULT_POOL, LanePolicy, Lease, NewTask, Policy, RunState, State
 from shoal.testing.contract.harness import Harness
 from shoal.testing.contract.scene import SHOP, Scene, worker
-from shoal.testing.frontier_model import FrontierModel, ModelRun
+from shoal.testing.frontier_model import FrontierModel
+from shoal.testing.model_parts import ModelRun
 
 Answer = TypeVar("Answer")
 

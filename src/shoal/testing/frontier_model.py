@@ -8,140 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
-from shoal.clock import Millis, Moment
+from shoal.clock import Moment
 from shoal.frontier.protocol import Ask, Granted
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
-from shoal.task import DEFAULT_POOL, LanePolicy, Lease, NewTask, Policy, RunState, State
+from shoal.task import DEFAULT_POOL, Lease, NewTask, RunState, State
+from shoal.testing.model_parts import ModelLease, ModelRun, ModelSite, ModelSlot, ModelTask
 
 NEVER: Moment = 1 << 60
-
-
-@dataclass
-class ModelRun:
-    """A run and its counters."""
-
-    run_id: str
-    queue: str
-    policy: Policy
-    state: RunState = RunState.OPEN
-    sealed: bool = False
-    seen: set[bytes] = field(default_factory=set)
-    counts: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def goes_on(self) -> bool:
-        return self.state not in (RunState.PAUSED, RunState.CANCELLED)
-
-    def lane(self, lane: str) -> LanePolicy:
-        return self.policy.lanes.get(lane, LanePolicy())
-
-
-@dataclass
-class ModelTask:
-    """A task, from acceptance to its end. `order`: the place it had when it came."""
-
-    order: int
-    run: ModelRun
-    site: str
-    lane: str
-    priority: int
-    url: str
-    not_before: Moment
-    expires_at: Moment
-    state: State = State.WAITING
-    attempts: int = 0
-    crashes: int = 0
-    id: int = 0
-
-    @property
-    def place(self) -> tuple[int, int]:
-        return -self.priority, self.order
-
-
-@dataclass
-class Start:
-    """When the request of one lease may have begun, at the latest. `held`: what an engine may go on assuming."""
-
-    token: int
-    begun: Moment
-    held: Moment
-
-
-@dataclass
-class Timeline:
-    """The starts of one slot, or of one site over all its exits."""
-
-    starts: list[Start] = field(default_factory=list)
-    latest: int = 0
-
-    def grant(self, token: int, begun: Moment) -> None:
-        self.starts.append(Start(token, begun, begun))
-        self.latest = token
-
-    def end(self, token: int, started: Moment | None) -> None:
-        mine = [start for start in self.starts if start.token == token]
-        if started is None:
-            if token == self.latest:
-                self.starts = [start for start in self.starts if start.token != token]
-            return
-        if not mine:
-            self.starts.append(Start(token, started, started))
-        for start in mine:
-            start.held = started if token == self.latest else max(start.held, started)
-            start.begun = started
-
-    def begun(self) -> Moment:
-        return max((start.begun for start in self.starts), default=0)
-
-    def held(self) -> Moment:
-        return max((start.held for start in self.starts), default=0)
-
-
-@dataclass
-class ModelSlot(Timeline):
-    """One way out of a site."""
-
-    blocked_until: Moment = 0
-    penalty: int = 0
-    used_at: Moment = 0
-
-
-@dataclass
-class ModelSite(Timeline):
-    """A site: the strictest rules of those who visit it."""
-
-    delay: Millis = 0
-    site_delay: Millis = 0
-    concurrency: int = 0
-    hard_timeout: Millis = 0
-    crawl_delay: Millis = 0
-    slots: dict[str, ModelSlot] = field(default_factory=dict)
-
-    @property
-    def pace(self) -> Millis:
-        return max(self.delay, self.crawl_delay)
-
-    @property
-    def exclusive(self) -> bool:
-        return self.concurrency == 1 and not self.site_delay
-
-    def take_rules(self, policy: Policy, *, anew: bool) -> None:
-        self.delay = policy.delay if anew else max(self.delay, policy.delay)
-        self.site_delay = policy.site_delay if anew else max(self.site_delay, policy.site_delay)
-        self.concurrency = policy.concurrency if anew else min(self.concurrency, policy.concurrency)
-        self.hard_timeout = policy.hard_timeout if anew else max(self.hard_timeout, policy.hard_timeout)
-
-
-@dataclass
-class ModelLease:
-    """A lease that lives."""
-
-    lease: Lease
-    task: ModelTask
-    expires_at: Moment
-    auto_ack: bool
 
 
 class FrontierModel:

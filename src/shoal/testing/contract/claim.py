@@ -228,6 +228,15 @@ class ClaimContract:
         granted = await scene.exchange(want=9)
         assert (names(granted.leases), granted.wake_at) == (["c.example/1"], granted.now + 2_000)
 
+    async def test_wake_up_for_what_was_asked_for_only(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=10_000)
+        await scene.put(*pages("a.example", 2), page("b.example/1", lane="files", wait=5_000), "c.example/1")
+        await scene.settle(*(done(lease) for lease in await scene.claim(2)))
+        granted = await scene.exchange(lanes=("bulk",))
+        assert (granted.leases, granted.wake_at) == ([], granted.now + 10_000)
+        assert (await scene.exchange(lanes=("files",))).wake_at == granted.now + 5_000
+
     async def test_wake_up_at_once_when_more_is_due(self, harness: Harness) -> None:
         scene = Scene(harness)
         await scene.open_run()

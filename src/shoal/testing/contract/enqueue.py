@@ -168,6 +168,15 @@ class EnqueueContract:
         assert await scene.claim() == []
         assert (await scene.counters()).expired == 1
 
+    async def test_what_expires_while_it_waits_takes_nothing_with_it(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=0)
+        await scene.put("a.example/1", page("a.example/2", wait=5_000, ttl=1_000), page("a.example/3", ttl=1_000))
+        await scene.advance(1_000)
+        await scene.sweep_all()
+        assert names(await scene.drain()) == ["a.example/1"]
+        assert (await scene.counters()).expired == 2
+
     async def test_a_retry_does_not_outlive_its_ttl(self, harness: Harness) -> None:
         scene = Scene(harness)
         await scene.open_run(delay=0)

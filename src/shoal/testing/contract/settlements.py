@@ -37,7 +37,7 @@ class SettlementContract:
         await scene.put("a.example/1")
         lease = await scene.claim_one()
         outcome = Done((b'{"n":1}', b'{"n":2}'), (page("a.example/2"), page("b.example/1")), "https://a.example/x", "g")
-        ended = settle(lease, outcome, started=lease.claimed_at, requests=3, received=12_345, refused=2)
+        ended = settle(lease, outcome, started=lease.claimed_at, requests=3, received=12_345, refused=2, duplicates=4)
         granted = await scene.exchange(ended, want=9)
         assert sorted(names(granted.leases)) == ["a.example/2", "b.example/1"], "links can be claimed in the same round"
         assert [(i.url, i.group, bytes(i.body)) for i in await scene.items()] == [
@@ -46,7 +46,7 @@ class SettlementContract:
         ]
         counts = await scene.counters()
         assert (counts.done, counts.items, counts.leased, counts.waiting) == (1, 2, 2, 0)
-        assert (counts.requests, counts.received, counts.refused) == (3, 12_345, 2)
+        assert (counts.requests, counts.received, counts.refused, counts.duplicates) == (3, 12_345, 2, 4)
 
     async def test_every_outcome_leads_to_its_state(self, harness: Harness) -> None:
         """I1: each accepted task is in exactly one place, and ends in exactly one final state."""
