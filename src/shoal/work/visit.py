@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from shoal.clock import Millis
-from shoal.fetch.robots import origin_of
 from shoal.intake.admission import Refused, to_task
 from shoal.outcome import Outcome, Settlement
 from shoal.request import Request
 from shoal.scraper import Scraper
 from shoal.task import NewTask, Task
+from shoal.url import site_of
 from shoal.work.held import HeldLease
 
 _OF_ONE_SITE = frozenset({"authorization", "cookie", "proxy-authorization"})
@@ -26,7 +26,7 @@ class Visit:
         self.task = task
         self.url = task.url
         self.extra = task.extra
-        self.origin = origin_of(task.url)
+        self.origin = _origin(task.url)
         self.moved_to: str | None = None
         self.crawl_delay: Millis | None = None
         self.refused = 0
@@ -39,7 +39,7 @@ class Visit:
         first = self.extra.first_url or self.url
         self.extra = msgspec.structs.replace(self.extra, redirects=self.extra.redirects + 1, first_url=first, **changes)
         self.url = self.moved_to = str(url)
-        self.origin = origin_of(url)
+        self.origin = _origin(url)
 
     def continued(self, scraper: Scraper) -> NewTask | Refused:
         """The task that a redirect to another site leads to: the same request, at the same depth.
@@ -83,3 +83,8 @@ def settlement(held: HeldLease, outcome: Outcome, visit: Visit | None = None) ->
         visit.duplicates if visit else 0,
         visit.crawl_delay if visit else None,
     )
+
+
+def _origin(url: str) -> str:
+    """Scheme, host and port of a normalised URL, without looking at the rest of it."""
+    return f"{url[: url.index(':')]}://{site_of(url)}"
