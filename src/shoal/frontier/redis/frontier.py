@@ -26,6 +26,9 @@ from shoal.outcome import Blame, Reason, Settlement
 from shoal.presence import is_gone, read_notebook, this_machine
 from shoal.task import Lease, NewTask
 
+SWEEP_AT_MOST = 2000
+"""How many leases of dead workers one sweep brings back, about."""
+
 _tokens = msgspec.msgpack.Decoder(list[int]).decode
 _letters = msgspec.msgpack.Decoder(tuple[str, int, bool]).decode
 
@@ -205,13 +208,32 @@ class RedisFrontier:
     async def _sweep(self, partition: int) -> list[SweepAnswer]:
         """Once; and if workers of this machine are found to be gone, once more for what they held."""
         first = await self._sweep_once(partition, [])
-        gone = []
+        hands: dict[str, list[int] | None] = {}
         for holder in first.holders:
             worker_id, _, pid, started, *notebook = holder
             if is_gone(int(pid), int(started)):
                 hand = read_notebook(str(notebook[0]) if notebook else None)
-                gone.append((worker_id, None if hand is None else sorted(hand)))
-        return [first, await self._sweep_once(partition, gone)] if gone else [first]
+                hands[str(worker_id)] = None if hand is None else sorted(hand)
+        if not hands:
+            return [first]
+        held = await self._held_by(partition, list(hands))
+        gone = [(worker, held[worker], hand) for worker, hand in hands.items() if held[worker]]
+        return [first, await self._sweep_once(partition, gone)]
+
+    async def _held_by(self, partition: int, workers: Sequence[str]) -> dict[str, list[str]]:
+        """The leases of some workers, by looking through all: there are never more than requests in flight."""
+        held: dict[str, list[str]] = {worker: [] for worker in workers}
+        found, cursor = 0, b"0"
+        while found < SWEEP_AT_MOST:
+            cursor, rows = await self._store.call(
+                "read_leases", partition, {"workers": workers, "cursor": cursor.decode()}
+            )
+            for task, worker in rows:
+                held[worker.decode()].append(task.decode())
+            found += len(rows)
+            if cursor == b"0":
+                break
+        return held
 
     async def _sweep_once(self, partition: int, gone: Sequence[object]) -> SweepAnswer:
         asked = {"machine": this_machine(), "gone": gone, "reason": _CRASHED[0], "reason_end": _CRASHED[1]}

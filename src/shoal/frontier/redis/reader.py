@@ -26,12 +26,9 @@ _LANE = b"lane:"
 
 _policy = msgspec.json.Decoder(Policy).decode
 _reason = msgspec.json.Decoder(Reason).decode
-_site = msgspec.msgpack.Decoder(list[Any]).decode
+_sites = msgspec.msgpack.Decoder(tuple[str, list[tuple[str, int, int, int, int, int]]]).decode
 _worker = msgspec.msgpack.Decoder(list[Any]).decode
 _letter = msgspec.msgpack.Decoder(tuple[int, str, int, int, int, int, str, int, Body]).decode
-
-LOAD, DELAY, SITE_DELAY, CRAWL, BEGUN, SLOTS, SLOT_SIZE = 0, 1, 2, 6, 7, 11, 8
-"""Where things are in the record of a site; `lua/sites.lua` counts from 1."""
 
 
 class RedisReader:
@@ -104,17 +101,14 @@ class RedisReader:
         return sorted(found.values(), key=lambda record: -record.seen_at)
 
     async def sites(self, limit: int = 100) -> Sequence[SiteRecord]:
-        """All records are looked through, a thousand at a time; those with most waiting tasks are kept."""
+        """All records are looked through, some hundred at a time; those with most waiting tasks are kept."""
         best: list[SiteRecord] = []
         for partition in range(self._store.partitions):
-            key = f"{self._store.tag(partition)}:site"
-            position = 0
+            cursor = "0"
             while True:
-                position, fields = await self._store.command("HSCAN", key, position, "COUNT", 1000)
-                seen = [_site_record(name, _site(value)) for name, value in fields.items()]
-                best = heapq.nsmallest(limit, [*best, *(site for site in seen if site)], key=_by_waiting)
-                position = int(position)
-                if not position:
+                cursor, rows = _sites(await self._store.call("read_sites", partition, {"cursor": cursor}))
+                best = heapq.nsmallest(limit, [*best, *(SiteRecord(*row) for row in rows)], key=_by_waiting)
+                if cursor == "0":
                     break
         return best
 
@@ -160,16 +154,3 @@ def _dead_letter(packed: bytes, lane: bytes) -> DeadLetter:
 
 def _by_waiting(site: SiteRecord) -> tuple[int, str]:
     return (-site.waiting, site.site)
-
-
-def _site_record(name: bytes, row: list[Any]) -> SiteRecord | None:
-    if row[LOAD] <= 0:
-        return None
-    pace = max(row[DELAY], row[CRAWL])
-    slots = [row[at : at + SLOT_SIZE] for at in range(SLOTS, len(row), SLOT_SIZE)]
-    live = sum(slot[4] for slot in slots)
-    next_at = min((max(slot[1] + pace, slot[3]) for slot in slots), default=0)
-    if row[SITE_DELAY]:
-        next_at = max(next_at, row[BEGUN] + row[SITE_DELAY])
-    penalty = max((slot[5] for slot in slots), default=0)
-    return SiteRecord(name.decode(), pace, row[LOAD] - live, live, next_at, penalty)

@@ -47,12 +47,13 @@ class LeaseRow(msgspec.Struct, array_like=True, frozen=True):
     """A lease as a script answers it."""
 
     id: int
-    run: int
-    line: int
-    site: str
     priority: int
+    run: int
+    ttl_until: Moment
     attempts: int
     crashes: int
+    line: int
+    site: str
     token: int
     exit: str
     start_at: Moment

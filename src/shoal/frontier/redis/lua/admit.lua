@@ -35,6 +35,7 @@ local function admit(run, rows)
         open_site(site, run.rules)
         site[LOAD] = site[LOAD] + loads[name]
     end
+    local ordinary = pack(0, number, 0, 0, 0)
     local serial = call('HINCRBY', base .. 'meta', 'serial', accepted) - accepted
     for index, row in ipairs(fresh) do
         local name, line, priority = row[1], run.lines[row[4]].number, row[5]
@@ -47,7 +48,8 @@ local function admit(run, rows)
             expires = now + ttl
             watch_expiry(expires, id, number, line, name)
         end
-        local entry = pack(id, priority, number, expires, 0, 0) .. row[8]
+        local entry = pack(id) .. (priority == 0 and expires == 0 and ordinary or pack(priority, number, expires, 0, 0))
+            .. row[8]
         if row[6] > 0 then
             delay(line, name, number, id, entry, now + row[6])
         else

@@ -1,7 +1,8 @@
 -- Handing out tasks, slots first: walk the sites that may be visited now, take the head of each one's own list.
 local ROUNDS, RIPEN_AT_MOST, LINES_AT_MOST = 8, 1000, 256
-local granted, tokens_used, ended_at_claim = {}, 0, 0
-local leases, lease_times, lease_ids, last_tokens = {}, {}, {}, {}
+local granted, granted_count, ended_at_claim = {}, 0, 0
+local leases, lease_times = {}, {}
+local same = {}
 
 -- Which lines the worker may draw from, preferred lanes first, within a lane at random; and what is left in all of them.
 local function find_lines(scrapers, lanes, queues, exits)
@@ -46,7 +47,7 @@ local function find_lines(scrapers, lanes, queues, exits)
     return found, left
 end
 
--- The slots through which a site can be visited now, each as often as it has room; least recently used first.
+-- The slots through which a site can be visited now, by turns, each as often as it has room; least recently used first.
 local function find_openings(site, exits, horizon, most)
     local openings = {}
     local pace = max(site[DELAY], site[CRAWL])
@@ -70,14 +71,23 @@ local function find_openings(site, exits, horizon, most)
             return a < b or (a == b and place_of[one] < place_of[other])
         end)
     end
+    local rooms = {}
     for _, at in ipairs(slots) do
         if site[at + S_LIVE] < site[CONCURRENCY] and slot_free_at(site, at) <= horizon then
-            for _ = 1, pace > 0 and 1 or site[CONCURRENCY] - site[at + S_LIVE] do
-                if #openings >= most then
-                    return openings
-                end
+            rooms[#rooms + 1] = at
+        end
+    end
+    for taken = 0, pace > 0 and 0 or site[CONCURRENCY] - 1 do
+        local before = #openings
+        for _, at in ipairs(rooms) do
+            if #openings >= most then
+                return openings
+            elseif site[at + S_LIVE] + taken < site[CONCURRENCY] then
                 openings[#openings + 1] = at
             end
+        end
+        if #openings == before then
+            break
         end
     end
     return openings
@@ -129,18 +139,24 @@ local function take(site, at, token)
 end
 
 local function grant(line, name, site, at, run, entry, header_end, id, priority, attempts, crashes)
-    tokens_used = tokens_used + 1
-    local token = ask.tokens[tokens_used]
-    local exit, expires = site[at], now + site[LEASE]
+    granted_count = granted_count + 1
+    local token = ask.tokens[granted_count]
+    local exit, expires, pace = site[at], now + site[LEASE], max(site[DELAY], site[CRAWL])
     local start_at, start_by, alone = take(site, at, token)
-    leases[#leases + 1] = id
-    leases[#leases + 1] = pack({token, ask.worker[1], run.number, line.number, name, exit, line.auto_ack and '' or entry})
-    lease_times[#lease_times + 1] = expires
-    lease_times[#lease_times + 1] = id
-    lease_ids[#lease_ids + 1] = id
-    granted[#granted + 1] = '\220\0\16' .. pack(id, run.number, line.number, name, priority, attempts, crashes, token, exit,
-        start_at, start_by, expires, max(site[DELAY], site[CRAWL]), alone, site[at + S_PENALTY])
-        .. string.sub(entry, header_end + 1)
+    local member, last = text(id), 2 * granted_count
+    leases[last - 1] = member
+    leases[last] = pack(token, ask.worker[1], run.number, line.number, name, exit, line.auto_ack and '' or entry)
+    lease_times[last - 1] = text(expires)
+    lease_times[last] = member
+    -- Most leases of a claim are the same in most respects: what is the same is packed once.
+    local penalty = site[at + S_PENALTY]
+    if not (same.start_at == start_at and same.start_by == start_by and same.expires == expires and same.pace == pace
+            and same.alone == alone and same.penalty == penalty and same.exit == exit) then
+        same = {start_at = start_at, start_by = start_by, expires = expires, pace = pace, alone = alone,
+                penalty = penalty, exit = exit, packed = pack(exit, start_at, start_by, expires, pace, alone, penalty)}
+    end
+    granted[granted_count] = '\220\0\17' .. cut(entry, 1, header_end) .. pack(line.number, name, token)
+        .. same.packed .. cut(entry, header_end + 1)
     move(run, line, -1, 1)
     count(run, 'waiting', -1)
     count(run, line.auto_ack and 'done' or 'leased', 1)
@@ -192,7 +208,7 @@ local function draw(place, want, horizon)
     local line = place.line
     local key = base .. 'd:' .. line.number
     for _ = 1, ROUNDS do
-        local missing = want - #granted
+        local missing = want - granted_count
         local names = call('ZRANGEBYSCORE', key, '-inf', horizon, 'LIMIT', 0, missing)
         if #names == 0 then
             return
@@ -202,22 +218,22 @@ local function draw(place, want, horizon)
         local later, over = {}, {}
         for _, name in ipairs(names) do
             local queue, site = queue_of(line.number, name), site_of(name)
-            local openings = find_openings(site, place.exits, horizon, min(want - #granted, ready_in(queue)))
+            local openings = find_openings(site, place.exits, horizon, min(want - granted_count, ready_in(queue)))
             take_heads(line, name, site, queue, openings)
             if is_empty(queue) then
                 over[#over + 1] = name
                 forget_visit(line.number, name)
             else
-                later[#later + 1] = due_at(site, place.exits)
+                later[#later + 1] = text(due_at(site, place.exits))
                 later[#later + 1] = name
             end
-            if #granted >= want then
+            if granted_count >= want then
                 break
             end
         end
         many('ZADD', key, later)
         many('ZREM', key, over)
-        if #granted >= want then
+        if granted_count >= want then
             return
         end
     end
@@ -243,16 +259,16 @@ local function claim(scrapers, lanes, queues, exits, want, ahead)
     end
     close_queues()
     for _, place in ipairs(places) do
-        if #granted >= want then
+        if granted_count >= want then
             break
         end
         draw(place, want, now + ahead)
     end
+    hold_leases(ask.worker[1], granted_count)
     many('HSET', base .. 'lease', leases)
     many('ZADD', base .. 'le', lease_times)
-    many('SADD', base .. 'wl:' .. ask.worker[1], lease_ids)
-    local head
-    local enough = want > 0 and want == #granted
+        local head
+    local enough = want > 0 and want == granted_count
     if not enough or partitions > 1 then
         for _, place in ipairs(places) do
             local visit = earliest_visit(place.line.number)
@@ -260,7 +276,7 @@ local function claim(scrapers, lanes, queues, exits, want, ahead)
         end
     end
     if enough then
-        wake = waiting - #granted - ended_at_claim > 0 and now or nil
+        wake = waiting - granted_count - ended_at_claim > 0 and now or nil
     else
         wake = head and max(now, head - ahead)
         wake = wake and delayed and min(wake, delayed) or wake or delayed

@@ -1,4 +1,4 @@
--- needs: prelude books sites queue aside admit bury settle claim greet
+-- needs: prelude greet books sites queue aside admit bury settle claim
 -- Settle what is finished, then claim, in one step.
 ask = ask[4]
 math.randomseed(ask.seed)
@@ -9,6 +9,7 @@ local left, wake, head = claim(ask.scrapers, ask.lanes, ask.queues, ask.exits, a
 close_queues()
 close_expiry()
 close_sites()
+close_workers()
 local quiet = close_books()
 local run_names, line_names = {}, {}
 for number, run in pairs(runs) do
@@ -20,4 +21,4 @@ for number, line in pairs(lines) do
     line_names[#line_names + 1] = {number, line.scraper, line.lane}
 end
 return '\154' .. pack(now, wake, left, late, run_names, line_names, quiet, outbox, head)
-    .. struct.pack('>BI4', 221, #granted) .. table.concat(granted)
+    .. struct.pack('>BI4', 221, granted_count) .. table.concat(granted)

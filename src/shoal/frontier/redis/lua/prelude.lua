@@ -1,12 +1,31 @@
 -- What every script begins with: the question as one msgpack blob, the moment it happens at, and batches of calls.
 -- KEYS[1] is the tag of the partition; every key of the script begins with it, so that all are in one slot of a cluster.
-local call, pack, unpack_some, floor, max, min = redis.call, cmsgpack.pack, cmsgpack.unpack_limit, math.floor, math.max, math.min
+local call, pack, unpack_all, unpack_some = redis.call, cmsgpack.pack, cmsgpack.unpack, cmsgpack.unpack_limit
+local floor, max, min, cut = math.floor, math.max, math.min, string.sub
 local base = KEYS[1] .. ':'
 local ask = cmsgpack.unpack(ARGV[1])
 local now, partitions, partition = ask[1], ask[2], ask[3]
 if not now then -- the server's clock decides; only a test brings its own
     local time = call('TIME')
     now = time[1] * 1000 + floor(time[2] / 1000)
+end
+
+-- A list as msgpack values one behind the other, without the head that says how many. Read back by {unpack_all(…)},
+-- which makes a table of the right size at once; a msgpack array would grow it value by value.
+local function pack_row(list)
+    local size = #list
+    return cut(pack(list), size < 16 and 2 or size < 65536 and 4 or 6)
+end
+
+-- Numbers as text, each made once: Redis would print every one that it is given as a number.
+local texts = {}
+local function text(number)
+    local known = texts[number]
+    if not known then
+        known = string.format('%.0f', number)
+        texts[number] = known
+    end
+    return known
 end
 
 -- One call with many values, in parts that Lua's stack can bear. All parts have an even number of values.
@@ -18,6 +37,17 @@ local function many(command, key, values)
     end
     for from = 1, count, AT_ONCE do
         call(command, key, unpack(values, from, min(from + AT_ONCE - 1, count)))
+    end
+end
+
+-- ZADD with options: a list that begins with two options, and then scores and members by turns.
+local function add_scores(key, rows)
+    local count = #rows
+    if count <= AT_ONCE then
+        return call('ZADD', key, unpack(rows))
+    end
+    for from = 3, count, AT_ONCE do
+        call('ZADD', key, rows[1], rows[2], unpack(rows, from, min(from + AT_ONCE - 1, count)))
     end
 end
 

@@ -19,7 +19,7 @@ local function load_queues(line, names)
         end
     end
     for index, value in ipairs(fetch(base .. 'q:' .. line, missing)) do
-        known[missing[index]] = {data = value and cmsgpack.unpack(value) or {0}, stored = value and true}
+        known[missing[index]] = {data = value and {unpack_all(value)} or {0}, stored = value and true}
     end
 end
 
@@ -86,13 +86,20 @@ local function place(line, name, id, priority, entry)
     queue.changed = true
     if is_empty(queue) then
         local site = site_of(name)
-        site[LINES][#site[LINES] + 1] = line
+        local known = site[LINES]
+        if known == 0 then
+            site[LINES] = line
+        elseif type(known) == 'table' then
+            known[#known + 1] = line
+        else
+            site[LINES] = {known, line}
+        end
         local rows = news[line]
         if not rows then
-            rows = {}
+            rows = {'NX', 'CH'}
             news[line] = rows
         end
-        rows[#rows + 1] = now
+        rows[#rows + 1] = text(now)
         rows[#rows + 1] = name
         data[2] = entry
         return
@@ -180,10 +187,18 @@ end
 
 -- The last task of a site has gone: there is nothing to visit it for.
 local function forget_visit(line, name)
-    local known = site_of(name)[LINES]
-    for index = #known, 1, -1 do
-        if known[index] == line then
-            table.remove(known, index)
+    local site = site_of(name)
+    local known = site[LINES]
+    if known == line then
+        site[LINES] = 0
+    elseif type(known) == 'table' then
+        for index = #known, 1, -1 do
+            if known[index] == line then
+                table.remove(known, index)
+            end
+        end
+        if #known == 1 then
+            site[LINES] = known[1]
         end
     end
 end
@@ -196,7 +211,7 @@ local function close_queues()
             if queue and queue.changed then
                 queue.changed = false
                 if not is_empty(queue) then
-                    rows[length + 1], rows[length + 2] = name, pack(queue.data)
+                    rows[length + 1], rows[length + 2] = name, pack_row(queue.data)
                     length = length + 2
                     queue.stored = true
                 elseif queue.stored then
@@ -209,9 +224,7 @@ local function close_queues()
         many('HDEL', base .. 'q:' .. line, gone)
     end
     for line, rows in pairs(news) do
-        for from = 1, #rows, AT_ONCE do
-            call('ZADD', base .. 'd:' .. line, 'NX', unpack(rows, from, min(from + AT_ONCE - 1, #rows)))
-        end
+        add_scores(base .. 'd:' .. line, rows)
     end
     news = {}
 end

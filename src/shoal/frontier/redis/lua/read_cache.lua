@@ -8,4 +8,4 @@ local next_at, expires = unpack_some(stored, 1, 0)
 if expires <= now then
     return false
 end
-return next_at < 0 and '' or string.sub(stored, next_at + 1)
+return next_at < 0 and '' or cut(stored, next_at + 1)

@@ -3,7 +3,7 @@
 local found = {}
 for _, worker in ipairs(call('ZRANGE', base .. 'ws', 0, -1)) do
     local seen = tonumber(call('ZSCORE', base .. 'ws', worker))
-    local leases = call('SCARD', base .. 'wl:' .. worker)
+    local leases = tonumber(call('HGET', base .. 'wn', worker) or 0)
     if leases > 0 or seen > now - 3600000 then
         found[#found + 1] = {call('HGET', base .. 'wk', worker), seen, leases}
     end

@@ -1,4 +1,4 @@
--- needs: prelude books sites greet
+-- needs: prelude greet books sites
 -- Extend leases. Answers the tokens that no longer live.
 local question = ask[4]
 local ids, lost, later, names = {}, {}, {}, {}
@@ -9,7 +9,7 @@ end
 local leases = fetch(base .. 'lease', ids)
 for index, lease in ipairs(leases) do
     if lease then
-        leases[index] = cmsgpack.unpack(lease)
+        leases[index] = {unpack_all(lease)}
         names[#names + 1] = leases[index][5]
     end
 end

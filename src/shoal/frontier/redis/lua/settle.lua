@@ -83,7 +83,7 @@ local function apply(run, line, site, name, entry, row, links)
         watch_expiry(expires, id, number, line.number, name)
         if kind == RETRY then
             count(run, 'retries', 1)
-            entry = pack(id, priority, number, expires, attempts + 1, crashes) .. string.sub(entry, next_at + 1)
+            entry = pack(id, priority, number, expires, attempts + 1, crashes) .. cut(entry, next_at + 1)
             if row[11] > 0 then
                 delay(line.number, name, number, id, entry, now + row[11])
                 return
@@ -93,8 +93,8 @@ local function apply(run, line, site, name, entry, row, links)
                 count(run, 'snoozes', 1)
             end
             if row[13] or row[14] then -- the next step of a redirect
-                local body = cmsgpack.unpack(string.sub(entry, next_at + 1))
-                entry = string.sub(entry, 1, next_at)
+                local body = cmsgpack.unpack(cut(entry, next_at + 1))
+                entry = cut(entry, 1, next_at)
                     .. '\148' .. pack(row[13] or body[1], body[2], body[3], row[14] or body[4])
             end
         end
@@ -104,14 +104,14 @@ end
 
 -- Give effect to each settlement whose lease still stands. Answers the tokens of those that came too late.
 local function settle(rows)
-    local ids, names, late, ended, links, by_worker = {}, {}, {}, {}, {}, {}
+    local ids, names, late, ended, links = {}, {}, {}, {}, {}
     for index, row in ipairs(rows) do
-        ids[index] = row[1]
+        ids[index] = text(row[1])
     end
     local leases = fetch(base .. 'lease', ids)
     for index, lease in ipairs(leases) do
         if lease then
-            lease = cmsgpack.unpack(lease)
+            lease = {unpack_all(lease)}
             leases[index] = lease
             names[#names + 1] = lease[5]
         end
@@ -128,14 +128,13 @@ local function settle(rows)
             end
         else
             ended[row[1]] = true
-            local worker = by_worker[lease[2]] or {}
-            by_worker[lease[2]] = worker
-            worker[#worker + 1] = row[1]
-            for column, name in pairs({[5] = 'requests', [6] = 'received', [7] = 'refused', [8] = 'duplicates'}) do
-                if row[column] ~= 0 then
-                    count(run, name, row[column])
-                end
+            local sums = run.sums
+            if not sums then
+                sums = {0, 0, 0, 0}
+                run.sums = sums
             end
+            sums[1], sums[2], sums[3], sums[4] = sums[1] + row[5], sums[2] + row[6], sums[3] + row[7], sums[4] + row[8]
+            hold_leases(lease[2], -1)
             local line, site = line_of(lease[4]), free(lease[5], lease[6], row)
             move(run, line, 0, -1)
             if lease[7] == '' then -- the lane acknowledged it at the claim
@@ -156,12 +155,17 @@ local function settle(rows)
     end
     ids = {}
     for id in pairs(ended) do
-        ids[#ids + 1] = id
+        ids[#ids + 1] = text(id)
     end
     many('HDEL', base .. 'lease', ids)
     many('ZREM', base .. 'le', ids)
-    for worker, some in pairs(by_worker) do
-        many('SREM', base .. 'wl:' .. worker, some)
+    for _, run in pairs(runs) do
+        if run and run.sums then
+            for index, name in ipairs({'requests', 'received', 'refused', 'duplicates'}) do
+                count(run, name, run.sums[index])
+            end
+            run.sums = nil
+        end
     end
     for number, records in pairs(items) do
         many('RPUSH', base .. 'it:' .. number, records)

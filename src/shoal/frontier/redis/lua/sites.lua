@@ -1,6 +1,6 @@
 -- What is known of a site: one packed record in the hash `site`, read and written in batches.
 -- BEGUN: by when the last request has surely begun, over all exits; BEFORE: what that was before the lease LAST.
--- After LINES (the lines where tasks of this site are ready) the slots follow, eight values each.
+-- LINES: the lines where tasks of this site are ready: 0, the only one, or a list. The slots follow, eight values each.
 local LOAD, DELAY, SITE_DELAY, CONCURRENCY, HARD, LEASE, CRAWL, BEGUN, BEFORE, LAST, LINES, SLOTS =
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 local S_BEGUN, S_BEFORE, S_BLOCKED, S_LIVE, S_PENALTY, S_USED, S_LAST, SLOT_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
@@ -17,7 +17,7 @@ local function load_sites(names)
     end
     for index, record in ipairs(fetch(base .. 'site', missing)) do
         if record then
-            sites[missing[index]] = cmsgpack.unpack(record)
+            sites[missing[index]] = {unpack_all(record)}
         end
     end
 end
@@ -28,7 +28,7 @@ local function site_of(name)
     end
     local site = sites[name]
     if not site then
-        site = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}}
+        site = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
         sites[name] = site
     end
     changed_sites[name] = true
@@ -73,20 +73,22 @@ end
 local function move_visits()
     local by_line = {}
     for name, moment in pairs(earliest) do
-        for _, line in ipairs(sites[name][LINES]) do
-            local rows = by_line[line]
-            if not rows then
-                rows = {}
-                by_line[line] = rows
+        local known = sites[name][LINES]
+        if known ~= 0 then
+            moment = text(max(moment, now))
+            for _, line in ipairs(type(known) == 'table' and known or {known}) do
+                local rows = by_line[line]
+                if not rows then
+                    rows = {'XX', 'LT'}
+                    by_line[line] = rows
+                end
+                rows[#rows + 1] = moment
+                rows[#rows + 1] = name
             end
-            rows[#rows + 1] = max(moment, now)
-            rows[#rows + 1] = name
         end
     end
     for line, rows in pairs(by_line) do
-        for from = 1, #rows, AT_ONCE do
-            call('ZADD', base .. 'd:' .. line, 'XX', 'LT', unpack(rows, from, min(from + AT_ONCE - 1, #rows)))
-        end
+        add_scores(base .. 'd:' .. line, rows)
     end
     earliest = {}
 end
@@ -94,7 +96,7 @@ end
 local function close_sites()
     local rows, length = {}, 0
     for name in pairs(changed_sites) do
-        rows[length + 1], rows[length + 2] = name, pack(sites[name])
+        rows[length + 1], rows[length + 2] = name, pack_row(sites[name])
         length = length + 2
     end
     many('HSET', base .. 'site', rows)

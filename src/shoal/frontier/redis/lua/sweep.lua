@@ -1,5 +1,6 @@
--- needs: prelude books sites queue aside bury release
--- One bounded sweep of a partition. `gone` = workers known to be dead: {worker, tasks it had in hand or nil}.
+-- needs: prelude greet books sites queue aside bury release
+-- One bounded sweep of a partition. `gone`: workers known to be dead, each with the leases it held and the tasks it had
+-- in hand (nil = not known).
 -- Answers what was done, the workers of the asking machine that hold leases, and the runs that have nothing left here.
 local MOST = 2000
 local question = ask[4]
@@ -11,21 +12,21 @@ local returned, buried, refused, lost_count = 0, 0, 0, 0
 local function find_lost()
     local found, hands = {}, {}
     for _, dead in ipairs(question.gone) do
-        for _, id in ipairs(call('SRANDMEMBER', base .. 'wl:' .. dead[1], MOST)) do
-            if lost_count < MOST and not found[id] then
+        for _, id in ipairs(dead[2]) do
+            if not found[id] then
                 found[id] = 0
                 lost_count = lost_count + 1
             end
         end
-        if dead[2] then
+        if dead[3] then
             local hand = {}
-            for _, id in ipairs(dead[2]) do
+            for _, id in ipairs(dead[3]) do
                 hand[id] = true
             end
             hands[dead[1]] = hand
         end
     end
-    local over = call('ZRANGEBYSCORE', base .. 'le', '-inf', now, 'WITHSCORES', 'LIMIT', 0, MOST - lost_count)
+    local over = call('ZRANGEBYSCORE', base .. 'le', '-inf', now, 'WITHSCORES', 'LIMIT', 0, max(0, MOST - lost_count))
     for index = 1, #over, 2 do
         if not found[over[index]] then
             found[over[index]] = tonumber(over[index + 1])
@@ -43,7 +44,7 @@ local function bring_back(found, hands)
     for id, expires in pairs(found) do
         local lease = call('HGET', base .. 'lease', id)
         if lease then
-            lease = cmsgpack.unpack(lease)
+            lease = {unpack_all(lease)}
             local worker, run, line, name, entry = lease[2], run_of(lease[3]), line_of(lease[4]), lease[5], lease[7]
             local site = site_of(name)
             local at, pace = slot_of(site, lease[6]), max(site[DELAY], site[CRAWL])
@@ -52,7 +53,7 @@ local function bring_back(found, hands)
             site[at + S_BLOCKED] = max(site[at + S_BLOCKED], free_at)
             look_at(name, slot_free_at(site, at))
             move(run, line, 0, -1)
-            call('SREM', base .. 'wl:' .. worker, id)
+            hold_leases(worker, -1)
             if entry == '' then
                 site[LOAD] = site[LOAD] - 1
             else
@@ -71,7 +72,7 @@ local function bring_back(found, hands)
                     buried = buried + 1
                 else
                     entry = pack(number, priority, owner, ends, attempts, crashes + charged)
-                        .. string.sub(entry, next_at + 1)
+                        .. cut(entry, next_at + 1)
                     watch_expiry(ends, number, owner, line.number, name)
                     place(line.number, name, number, priority, entry)
                     move(run, line, 1, 0)
@@ -187,10 +188,11 @@ end
 
 local function forget_workers()
     for _, worker in ipairs(call('ZRANGEBYSCORE', base .. 'ws', '-inf', '(' .. (now - 3600000), 'LIMIT', 0, 100)) do
-        if call('EXISTS', base .. 'wl:' .. worker) == 0 then
+        if tonumber(call('HGET', base .. 'wn', worker) or 0) <= 0 then
             local row = call('HGET', base .. 'wk', worker)
             call('ZREM', base .. 'ws', worker)
             call('HDEL', base .. 'wk', worker)
+            call('HDEL', base .. 'wn', worker)
             if row then
                 call('SREM', base .. 'wm:' .. cmsgpack.unpack(row)[2], worker)
             end
@@ -219,7 +221,7 @@ forget_workers()
 call('ZREMRANGEBYSCORE', base .. 'in', '-inf', now - 3600000)
 local holders = {}
 for _, worker in ipairs(call('SMEMBERS', base .. 'wm:' .. question.machine)) do
-    if call('EXISTS', base .. 'wl:' .. worker) == 1 then
+    if tonumber(call('HGET', base .. 'wn', worker) or 0) > 0 then
         local row = call('HGET', base .. 'wk', worker)
         holders[#holders + 1] = row and cmsgpack.unpack(row) or nil
     end
@@ -227,6 +229,7 @@ end
 close_queues()
 close_expiry()
 close_sites()
+close_workers()
 local quiet = close_books()
 local more = lost_count >= MOST or expired >= MOST or cancelled >= MOST or batches >= MOST or thawed >= MOST
 return '\152' .. pack(returned, buried, expired, cancelled + refused, deleted, more, holders, quiet)
