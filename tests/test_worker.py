@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -18,8 +20,9 @@ from typing import Any
 
 import pytest
 
+from shoal import politeness
 from shoal.clock import Millis
-from shoal.errors import EngineError, EngineFull, EngineUnavailable
+from shoal.errors import EngineError, EngineFull, EngineUnavailable, Retry
 from shoal.frontier.protocol import Ask, Granted, Renewal, WorkerInfo
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
 from shoal.outcome import Blame
@@ -30,7 +33,7 @@ from shoal.testing.hostile_site import HostileSite, RobotsKind, site_item
 from shoal.work import worker as worker_module
 from working import crawl, opened, reader, result_of, start_run, worker_for
 
-SHORT = Policy(delay=0, concurrency=64, lease=900, hard_timeout=100)
+SHORT = Policy(delay=0, concurrency=64, lease=1200, hard_timeout=100)
 
 
 @pytest.fixture
@@ -41,18 +44,15 @@ async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
 
 @pytest.fixture
 async def site() -> AsyncIterator[HostileSite]:
-    async with HostileSite(host="0.0.0.0") as site:
+    async with HostileSite(host="0.0.0.0") as site:  # noqa: S104 - all of 127.0.0.0/8, and it hangs up on others
         yield site
 
 
 @pytest.fixture(autouse=True)
-def no_notebook_is_left_behind() -> Iterator[None]:
-    folder = Path(tempfile.gettempdir())
-    before = set(folder.glob("shoal-*.hand"))
-    yield
-    left = set(folder.glob("shoal-*.hand")) - before
-    for file in left:
-        file.unlink()
+def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Notebooks are written into the test's own folder. Answers how many there are now."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return lambda: len(list(tmp_path.glob("shoal-*.hand")))
 
 
 class Tapped:
@@ -175,21 +175,20 @@ async def _finished(engine: SqliteEngine, number: int) -> bool:
 
 
 async def test_settlements_are_not_kept_back_when_all_hands_are_full(engine: SqliteEngine, site: HostileSite) -> None:
-    """Two of three hands are busy for long; what the third does is in the store long before."""
-    slow = [site.url(f"/delay/1500?{number}") for number in range(2)]
+    """Two of three hands are busy for long; what the third does is in the store meanwhile."""
+    slow = [site.url(f"/delay/60000?{number}") for number in range(2)]
     quick = [site.url(f"/json?{number}", host="127.0.0.2") for number in range(30)]
     scraper = reader(concurrency=8)
     await start_run(engine, scraper, urls=[*slow, *quick])
-    began = time.monotonic()
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        group.create_task(worker_for(engine, scraper, concurrency=3).run())
+    worker = worker_for(engine, scraper, concurrency=3)
 
-        async def all_quick() -> bool:
-            return (await engine.reader.run("run")).counters.done >= 30
+    async def all_quick() -> bool:
+        return (await engine.reader.run("run")).counters.done == 30
 
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
         await until(all_quick)
-        assert time.monotonic() - began < 1.4
-    assert (await result_of(engine)).counters.done == 32
+        worker.abort()
 
 
 # Waiting
@@ -242,20 +241,18 @@ async def test_no_busy_loop_while_something_due_cannot_be_had(engine: SqliteEngi
 
 
 async def test_stop_gives_back_at_once_what_has_made_no_request(engine: SqliteEngine, site: HostileSite) -> None:
-    """One of eight asks for robots.txt, seven wait for it. Those go back at once, the one when its grace is over."""
+    """One of eight asks for robots.txt, seven wait for it. Those go back while the one still has its grace."""
     site.robots["127.0.0.1"] = RobotsKind.TIMEOUT
     scraper = reader(obey_robots=True, concurrency=8)
     await start_run(engine, scraper, urls=[site.url(f"/json?{number}") for number in range(8)])
-    worker = worker_for(engine, scraper, grace=1.0)
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    worker = worker_for(engine, scraper, grace=60)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(worker.run())
         await site.arrivals(1)
         await until(leased(engine, 8))
         worker.stop()
-        began = time.monotonic()
         await until(leased(engine, 1))
-        assert time.monotonic() - began < 0.5
-    assert time.monotonic() - began >= 0.9
+        worker.abort()
     crawled = await result_of(engine)
     assert (crawled.counters.waiting, crawled.counters.leased, crawled.counters.crashes) == (8, 0, 0)
 
@@ -353,10 +350,58 @@ async def test_cancelled_it_gives_back_what_it_holds(engine: SqliteEngine, site:
     assert (crawled.counters.waiting, crawled.counters.leased, crawled.counters.late) == (4, 0, 0)
 
 
+@pytest.mark.parametrize("seed", [1, 5])
+async def test_interrupted_again_and_again(
+    engine: SqliteEngine, site: HostileSite, notebooks: Callable[[], int], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Stopped, aborted and cancelled at random moments, with handlers that fail at random: every item once, and the
+    store knows of every request that the target has seen."""
+    monkeypatch.setattr(politeness, "RETRY_FIRST", 5)
+    chance = random.Random(seed)
+    scraper = Scraper("test", start=site.url("/site/100/"), delay=0, concurrency=chance.choice([4, 32]), retries=100)
+
+    @scraper.page
+    async def read(page: Page) -> AsyncIterator[object]:
+        match chance.randrange(20):
+            case 0:
+                raise Retry(after=0.01)
+            case 1:
+                raise asyncio.CancelledError
+            case 2 | 3 | 4 | 5:
+                await asyncio.sleep(chance.random() * 0.01)
+        yield {"title": page.text("h1")}
+        yield page.follow("a")
+
+    await start_run(engine, scraper)
+    rounds, left = 0, 1
+    while left:
+        rounds += 1
+        workers = [worker_for(engine, scraper, concurrency=chance.choice([3, 16]), grace=0.01) for _ in range(2)]
+        working = [asyncio.create_task(worker.run()) for worker in workers]
+        for worker, task in zip(workers, working, strict=True):
+            await asyncio.sleep(chance.random() * 0.05)
+            ends: list[Callable[[], object]] = [worker.stop, worker.abort, task.cancel]
+            chance.choice(ends)()
+        async with asyncio.timeout(20):
+            ended = await asyncio.gather(*working, return_exceptions=True)
+        assert {type(end) for end in ended} <= {type(None), asyncio.CancelledError}
+        counters = (await engine.reader.run("run")).counters
+        assert (counters.leased, counters.late, counters.crashes, notebooks()) == (0, 0, 0, 0)
+        left = counters.remaining
+    crawled = await result_of(engine)
+    print(f"{rounds} rounds, {len(site.log)} requests for 100 pages; {crawled.counters}")
+    assert rounds > 2
+    assert Counter(item["title"] for item in crawled.items) == {site_item(n).title: 1 for n in range(100)}
+    assert crawled.counters.requests == len(site.log)
+
+
 # A store that fails
 
 
-async def test_an_error_of_the_store_ends_the_work_with_that_error(engine: SqliteEngine, site: HostileSite) -> None:
+async def test_an_error_of_the_store_ends_the_work_with_that_error(
+    engine: SqliteEngine, site: HostileSite, notebooks: Callable[[], int]
+) -> None:
+    """Nothing goes on, and the notebook stays: it says that nothing was in hand when the leases were left behind."""
     scraper = reader(concurrency=4)
     await start_run(engine, scraper, urls=[site.url("/json"), *(site.url(f"/delay/9000?{n}") for n in range(3))])
     tapped = Tapped(engine)
@@ -372,11 +417,12 @@ async def test_an_error_of_the_store_ends_the_work_with_that_error(engine: Sqlit
         with pytest.raises(EngineFull, match="no space left"):
             await worker.run()
     assert asyncio.all_tasks() == before
-    assert not worker._held
-    assert not worker._tasks
+    assert (len(worker._held), len(worker._tasks), notebooks()) == (0, 0, 1)
 
 
-async def test_after_an_error_that_passes_everything_is_given_back(engine: SqliteEngine, site: HostileSite) -> None:
+async def test_after_an_error_that_passes_everything_is_given_back(
+    engine: SqliteEngine, site: HostileSite, notebooks: Callable[[], int]
+) -> None:
     """The settlements of the failed exchange, too: nothing has to be fetched again that was read."""
     scraper = reader(concurrency=4)
     await start_run(engine, scraper, urls=[site.url("/json"), *(site.url(f"/delay/9000?{n}") for n in range(3))])
@@ -395,6 +441,7 @@ async def test_after_an_error_that_passes_everything_is_given_back(engine: Sqlit
             await worker_for(tapped, scraper).run()
     crawled = await result_of(engine)
     assert (crawled.counters.done, crawled.counters.waiting, crawled.counters.leased) == (1, 3, 0)
+    assert notebooks() == 0
 
 
 async def test_an_error_in_the_middle_of_a_task_ends_the_work_too(engine: SqliteEngine, site: HostileSite) -> None:
@@ -420,7 +467,7 @@ async def test_leases_are_renewed_while_the_work_goes_on(
         crawled = await crawl(tapped, reader(), urls=[site.url("/delay/2000")], policy=SHORT)
     counters = crawled.counters
     assert (counters.done, counters.requests, counters.late, counters.crashes) == (1, 1, 0, 0)
-    assert 4 <= tapped.frontier.renewed <= 10
+    assert 2 <= tapped.frontier.renewed <= 10
 
 
 async def test_a_lease_that_is_not_old_is_not_renewed(engine: SqliteEngine, site: HostileSite) -> None:
@@ -489,7 +536,7 @@ async def test_a_cancelled_run_stops_its_work(
 async def test_handlers_that_compute_for_long_lose_no_lease(
     engine: SqliteEngine, site: HostileSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sixty answers come in together, and each is computed on for a while: in all for twice the time of a lease."""
+    """Sixty answers come in together, and each is computed on for a while: in all for longer than a lease lives."""
     monkeypatch.setattr(worker_module, "LOOK_AT_LEASES_EVERY", 0.05)
     scraper = Scraper("test", delay=0, concurrency=32, obey_robots=False)
 
@@ -501,7 +548,7 @@ async def test_handlers_that_compute_for_long_lose_no_lease(
         return {"url": page.url}
 
     urls = [site.url(f"/delay/100?{number}") for number in range(60)]
-    policy = Policy(delay=0, concurrency=64, lease=1500, hard_timeout=100)
+    policy = Policy(delay=0, concurrency=64, lease=2000, hard_timeout=100)
     with sweeping(engine):
         crawled = await crawl(engine, scraper, urls=urls, policy=policy, concurrency=64)
     counters = crawled.counters
@@ -592,23 +639,18 @@ def script(folder: Path, handler: str, main: str = WORK) -> Path:
 
 def execute(file: Path, site: HostileSite, folder: Path) -> Awaitable[subprocess.CompletedProcess[str]]:
     command = [sys.executable, str(file), site.url(""), str(folder / "shoal.db")]
-    return asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
+    place = {**os.environ, "TMPDIR": str(folder)}
+    return asyncio.to_thread(
+        subprocess.run, command, capture_output=True, text=True, timeout=30, check=False, env=place
+    )
 
 
-@pytest.mark.parametrize(
-    "handler",
-    [
-        "def kill(page):\n    os.kill(os.getpid(), 9)",
-        "async def kill(page):\n    await asyncio.sleep(0.01)\n    os._exit(7)",
-    ],
-    ids=["kill -9", "os._exit"],
-)
 async def test_a_handler_that_kills_three_times_is_a_dead_letter_and_nobody_else_is_charged(
-    tmp_path: Path, site: HostileSite, handler: str
+    tmp_path: Path, site: HostileSite
 ) -> None:
-    file = script(tmp_path, handler)
+    file = script(tmp_path, "async def kill(page):\n    await asyncio.sleep(0.01)\n    os.kill(os.getpid(), 9)")
     for _ in range(3):
-        assert (await execute(file, site, tmp_path)).returncode in (-9, 7)
+        assert (await execute(file, site, tmp_path)).returncode == -9
     last = await execute(file, site, tmp_path)
     assert last.returncode == 0, last.stderr
     async with opened(tmp_path) as engine:

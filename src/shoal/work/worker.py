@@ -125,9 +125,9 @@ class Worker:
                 await self._give_back()
                 raise _of_the_store(errors) from None
             finally:
-                if not (self._finished or self._sending):
+                if not (self._finished or self._sending or self._asked):
                     notebook.close()
-                # Otherwise its leases are found one day by someone who must not take this for a crash.
+                # Otherwise its leases will be found by someone who must not take this for a crash.
 
     async def _work_and_chores(self) -> None:
         async with asyncio.TaskGroup() as group:
