@@ -1,0 +1,181 @@
+"""PostgreSQL as an engine: one store for a fleet. Each verb is one call of one function, and one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped]
+
+from shoal.clock import Clock, Millis, Moment
+from shoal.errors import UnknownRun, UsageError
+from shoal.frontier.postgres.address import read_address
+from shoal.frontier.postgres.connections import Connections
+from shoal.frontier.postgres.migration import prepare
+from shoal.frontier.postgres.payload import (
+    ask_values,
+    lease_of,
+    run_values,
+    settlement_columns,
+    task_columns,
+    worker_values,
+)
+from shoal.frontier.postgres.reader import PostgresReader
+from shoal.frontier.postgres.troubles import NO_RUN, RUN_CANCELLED, clear_errors
+from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
+from shoal.presence import is_gone, read_notebook, this_machine
+from shoal.task import Lease, NewTask
+
+SWEEP_AT_MOST = 2000
+"""How many rows of each kind one sweep touches."""
+
+PATIENCE = 20
+"""How often a claim waits for sites that others hold, before it comes back empty."""
+
+
+class PostgresFrontier:
+    """The `Frontier` of this engine.
+
+    A verb whose connection broke raises EngineUnavailable, and may or may not have happened. Each can be repeated: keys
+    make an enqueue idempotent (tasks without a key come twice), tokens an exchange: what the first call settled, the
+    second reports as late. Leases whose grant was lost on the way come back when they run out.
+    """
+
+    def __init__(self, connections: Connections, reader: PostgresReader, clock: Clock | None) -> None:
+        self._connections = connections
+        self._reader = reader
+        self._clock = clock
+
+    async def create_run(self, run: NewRun) -> Run:
+        await self._connections.rows("create_run", self._now(), *run_values(run))
+        return await self._reader.run(run.run_id)
+
+    async def seal_run(self, run_id: str) -> None:
+        await self._of_run(run_id, "change_run", self._now(), run_id, "seal")
+
+    async def pause_run(self, run_id: str) -> None:
+        await self._of_run(run_id, "change_run", self._now(), run_id, "pause")
+
+    async def resume_run(self, run_id: str) -> None:
+        await self._of_run(run_id, "resume_run", self._now(), run_id)
+
+    async def cancel_run(self, run_id: str) -> None:
+        await self._of_run(run_id, "change_run", self._now(), run_id, "cancel")
+
+    async def enqueue(self, run_id: str, tasks: Sequence[NewTask]) -> Enqueued:
+        cancelled = f"Run {run_id!r} was cancelled and takes no more tasks. Start a new run."
+        columns = task_columns(tasks)
+        row = (await self._of_run(run_id, "enqueue", self._now(), run_id, *columns, cancelled=cancelled))[0]
+        return Enqueued(row[0], row[1])
+
+    async def exchange(self, ask: Ask) -> Granted:
+        settlements = settlement_columns(ask.settlements)
+        rows = await self._connections.rows(
+            "exchange", self._now(), *ask_values(ask, ask.want, patient=False), *settlements
+        )
+        leases, now, wake_at, left, stood, busy = _granted(rows)
+        late: list[int] = []
+        if len(stood) < len(ask.settlements):
+            on_time = set(stood)
+            late = [s.token for position, s in enumerate(ask.settlements, 1) if position not in on_time]
+        if busy and not leases:
+            leases, now, wake_at, left = await self._wait_for_others(ask)
+        return Granted(leases, now, wake_at, left, late)
+
+    async def renew(self, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
+        tasks, tokens = [lease.task for lease in leases], [lease.token for lease in leases]
+        alive = set(await self._connections.value("renew", self._now(), *worker_values(worker), tasks, tokens))
+        return [token for token in tokens if token not in alive]
+
+    async def sweep(self) -> Swept:
+        holders = await self._connections.rows("find_holders", this_machine())
+        gone = [(worker, notebook) for worker, pid, started, notebook in holders if is_gone(pid, started)]
+        hands = {worker: read_notebook(notebook) for worker, notebook in gone}
+        read = {worker: hand for worker, hand in hands.items() if hand is not None}
+        in_hand = sorted(task for hand in read.values() for task in hand)
+        row = await self._connections.row("sweep", self._now(), list(hands), list(read), in_hand, SWEEP_AT_MOST)
+        return Swept(*row)
+
+    async def requeue_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
+        cancelled = f"Run {run_id!r} was cancelled; its dead letters cannot be tried again."
+        values = (self._now(), run_id, None if tasks is None else list(tasks))
+        return int((await self._of_run(run_id, "requeue_dead", *values, cancelled=cancelled))[0][0])
+
+    async def purge_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
+        return int((await self._of_run(run_id, "purge_dead", run_id, None if tasks is None else list(tasks)))[0][0])
+
+    async def _wait_for_others(self, ask: Ask) -> tuple[list[Lease], Moment, Moment | None, int]:
+        """Everything due was locked by others: wait for their locks, now that this call holds none itself."""
+        nothing = settlement_columns(())
+        for _ in range(PATIENCE):
+            values = ask_values(ask, ask.want, patient=True)
+            rows = await self._connections.rows("exchange", self._now(), *values, *nothing)
+            leases, now, wake_at, left, _, busy = _granted(rows)
+            if leases or not busy:
+                break
+        return leases, now, wake_at, left
+
+    async def _of_run(self, run_id: str, function: str, *values: Any, cancelled: str = "") -> list[Any]:
+        try:
+            return await self._connections.rows(function, *values)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate == NO_RUN:
+                raise UnknownRun(run_id) from None
+            if error.sqlstate == RUN_CANCELLED:
+                raise UsageError(cancelled) from None
+            raise
+
+    def _now(self) -> Moment | None:
+        return self._clock.now() if self._clock else None
+
+
+class PostgresCache:
+    """The `Cache` of this engine."""
+
+    def __init__(self, connections: Connections, reader: PostgresReader, clock: Clock | None) -> None:
+        self._connections = connections
+        self._reader = reader
+        self._clock = clock
+
+    async def get(self, key: str) -> bytes | None:
+        return await self._reader.cached(key)
+
+    async def put(self, key: str, value: bytes, ttl: Millis) -> None:
+        now = self._clock.now() if self._clock else None
+        await self._connections.rows("write_cache", now, key, value, ttl)
+
+
+class PostgresEngine:
+    """An open store. Made by `open_postgres`."""
+
+    shares_clock = False
+
+    def __init__(self, connections: Connections, clock: Clock | None) -> None:
+        self._connections = connections
+        self.reader = PostgresReader(connections, clock)
+        self.frontier = PostgresFrontier(connections, self.reader, clock)
+        self.cache = PostgresCache(connections, self.reader, clock)
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+
+async def open_postgres(url: str, *, create: bool = True, clock: Clock | None = None) -> PostgresEngine:
+    """Open the store behind a URL, making or migrating its schema. Raises an EngineError with one clear sentence.
+
+    `create`: False = the schema must be there already. `clock`: for tests only; the server's own clock decides.
+    """
+    address = read_address(url)
+    connections = Connections(address)
+    with clear_errors(address):
+        connection = await connections.connect()
+        try:
+            await prepare(connection, address, create=create)
+        finally:
+            await connection.close(timeout=5)
+    return PostgresEngine(connections, clock)
+
+
+def _granted(rows: list[Any]) -> tuple[list[Lease], Moment, Moment | None, int, list[int], bool]:
+    now, wake_at, left, stood, busy = rows[-1][20:25]
+    return [lease_of(row, now) for row in rows[:-1]], now, wake_at, left, stood, busy

@@ -1,0 +1,29 @@
+-- End what waits of cancelled runs; bounded. In a shared queue the ready ones are ended by the claim that meets them.
+CREATE FUNCTION end_cancelled(_now bigint, _most int) RETURNS int
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    _runs int[];
+    _task bigint[];
+BEGIN
+    _runs := ARRAY(SELECT r.id FROM run AS r WHERE r.state = 'cancelled' AND waiting_of(r.id) > 0);
+    IF _runs = '{}' THEN
+        RETURN 0;
+    END IF;
+    _task := ARRAY(
+        SELECT w.id
+        FROM (
+            SELECT t.id, t.site FROM task AS t WHERE t.state IN (1, 3) AND t.run = ANY (_runs)
+            UNION ALL
+            SELECT t.id, t.site
+            FROM run AS r
+            JOIN line AS l ON l.queue = r.queue
+            JOIN task AS t ON t.line = l.id AND t.state = 0
+            WHERE r.id = ANY (_runs) AND r.queue = r.run_id
+            LIMIT _most
+        ) AS w
+        CROSS JOIN LATERAL (SELECT s.id FROM site AS s WHERE s.id = w.site FOR NO KEY UPDATE SKIP LOCKED) AS s
+        LIMIT _most);
+    RETURN end_waiting(_now, _task, false);
+END
+$$;

@@ -1,0 +1,16 @@
+-- The number of a run that takes tasks. Raises SH404 = no such run, SH410 = it was cancelled.
+CREATE FUNCTION number_of(_run_id text) RETURNS int
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    _run run;
+BEGIN
+    SELECT * INTO _run FROM run WHERE run_id = _run_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no run %', _run_id USING ERRCODE = 'SH404';
+    ELSIF _run.state = 'cancelled' THEN
+        RAISE EXCEPTION 'run % was cancelled', _run_id USING ERRCODE = 'SH410';
+    END IF;
+    RETURN _run.id;
+END
+$$;

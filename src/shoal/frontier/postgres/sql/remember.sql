@@ -1,0 +1,23 @@
+-- Which of these keys their runs have not seen, each once; from now on they have. No key = always new.
+-- A key that another transaction is just adding is waited for, before anything else is locked.
+CREATE FUNCTION remember(_run int[], _key bytea[]) RETURNS boolean[]
+LANGUAGE plpgsql SET enable_hashjoin = on
+AS $$
+DECLARE
+    _fresh boolean[];
+BEGIN
+    WITH asked AS MATERIALIZED (
+        SELECT a.run, a.key, a.n, row_number() OVER (PARTITION BY a.run, a.key ORDER BY a.n) AS nth
+        FROM unnest(_run, _key) WITH ORDINALITY AS a (run, key, n)
+    ), new AS (
+        INSERT INTO seen (run, key)
+        SELECT a.run, a.key FROM asked AS a WHERE a.nth = 1 AND a.key IS NOT NULL AND a.run IS NOT NULL ORDER BY 1, 2
+        ON CONFLICT DO NOTHING
+        RETURNING seen.run, seen.key
+    )
+    SELECT array_agg(a.run IS NOT NULL AND (a.key IS NULL OR (a.nth = 1 AND w.key IS NOT NULL)) ORDER BY a.n)
+    INTO _fresh
+    FROM asked AS a LEFT JOIN new AS w ON w.run = a.run AND w.key = a.key;
+    RETURN _fresh;
+END
+$$;

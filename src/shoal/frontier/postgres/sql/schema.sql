@@ -1,0 +1,222 @@
+-- The store of one frontier. All moments are milliseconds since the epoch, by the clock of this server.
+--
+-- `task` holds only what has not ended; what ended lives on in the counters of its run, in `item` and in `dead`.
+--
+-- THE LOCK ORDER, which every verb keeps, so that none waits for another in a circle:
+--   1. keys in `seen` (by run and key), new rows of `line` and `site` (by key): inserted before anything is locked;
+--   2. rows of `site`, by id. A site's row is the one lock over everything of that site: its slots, its visits, the state
+--      of its tasks. Whoever changes any of these holds it. Claims take it with SKIP LOCKED and so never wait;
+--   3. rows of `task`, `slot`, `visit`: only under the lock of their site (a renewal takes tasks with SKIP LOCKED);
+--   4. `worker` with SKIP LOCKED; `tally_change` is only ever added to;
+--   5. rows of `run`, by id; 6. rows of `line` and `tally` that exist (the fold, a pause); nothing is waited for after that.
+
+CREATE TABLE run (
+    id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    sealed boolean NOT NULL DEFAULT false,
+    run_id text NOT NULL UNIQUE,
+    scraper text NOT NULL,
+    mode text NOT NULL,
+    state text NOT NULL,
+    queue text NOT NULL,
+    policy text NOT NULL,
+    input bytea,
+    created_at bigint NOT NULL,
+    ended_at bigint,
+    results_until bigint,
+    -- what the frontier needs of the policy
+    delay bigint NOT NULL,
+    site_delay bigint NOT NULL,
+    concurrency int NOT NULL,
+    pool text NOT NULL,
+    lease bigint NOT NULL,
+    hard_timeout bigint NOT NULL,
+    crashes int NOT NULL,
+    results_ttl bigint,
+    lanes jsonb NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX run_results ON run (results_until) WHERE results_until IS NOT NULL;
+CREATE INDEX run_state ON run (state);
+
+-- One line per queue, scraper, lane and pool of exits: what a worker can ask for. `waiting` and `live` (leases, also those
+-- of lanes that acknowledge themselves) are true together with what `tally_change` adds to them.
+CREATE TABLE line (
+    id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    auto_ack boolean NOT NULL,
+    held boolean NOT NULL,
+    waiting bigint NOT NULL DEFAULT 0,
+    live bigint NOT NULL DEFAULT 0,
+    queue text NOT NULL,
+    scraper text NOT NULL,
+    lane text NOT NULL,
+    pool text NOT NULL,
+    UNIQUE (queue, scraper, lane, pool)
+) WITH (fillfactor = 50);
+CREATE INDEX line_active ON line (scraper, lane) WHERE waiting + live <> 0;
+
+-- `begun_at`: by when the last request has surely begun, over all exits; kept where `site_delay` is set. `last_token`: the
+-- lease that moved it last, `begun_before`: what it was before that. The rules are added when a claim looks at it, so that
+-- a stricter rule counts from starts that were made before it came.
+CREATE TABLE site (
+    id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    concurrency int NOT NULL,
+    delay bigint NOT NULL,
+    site_delay bigint NOT NULL,
+    crawl_delay bigint NOT NULL DEFAULT 0,
+    hard_timeout bigint NOT NULL,
+    lease bigint NOT NULL,
+    begun_at bigint NOT NULL DEFAULT 0,
+    begun_before bigint NOT NULL DEFAULT 0,
+    last_token bigint NOT NULL DEFAULT 0,
+    key text NOT NULL COLLATE "C" UNIQUE
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+
+-- `begun_at`: as in `site`, for this exit alone. `blocked_until`: a rate limit, or a lost lease whose request may still be
+-- under way. `penalty`: rate limits in a row.
+CREATE TABLE slot (
+    site int NOT NULL,
+    live int NOT NULL DEFAULT 0,
+    begun_at bigint NOT NULL DEFAULT 0,
+    begun_before bigint NOT NULL DEFAULT 0,
+    blocked_until bigint NOT NULL DEFAULT 0,
+    last_at bigint NOT NULL DEFAULT 0,
+    last_token bigint NOT NULL DEFAULT 0,
+    penalty int NOT NULL DEFAULT 0,
+    exit text NOT NULL COLLATE "C",
+    PRIMARY KEY (site, exit)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+
+-- For each line, the sites that have tasks ready (and how many), by the time they may next be visited. `due_at` is never
+-- later than the truth; where it is earlier, the claim that meets it corrects it. No ready task has a `place` below
+-- `floor`: the search for the head begins there, and does not walk over what was taken before.
+CREATE TABLE visit (
+    site int NOT NULL,
+    line int NOT NULL,
+    due_at bigint NOT NULL,
+    floor bigint NOT NULL,
+    ready int NOT NULL,
+    PRIMARY KEY (site, line)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+CREATE INDEX visit_due ON visit (line, due_at, site);
+
+-- state: 0 ready, 1 waits for `not_before`, 2 leased, 3 held back because its run is paused.
+-- `place`: the order of tasks within their line and site: higher priority first, then first come.
+CREATE SEQUENCE task_number;
+CREATE TABLE task (
+    id bigint PRIMARY KEY,
+    place bigint NOT NULL,
+    not_before bigint,
+    expires_at bigint,
+    token bigint,
+    lease_until bigint,
+    run int NOT NULL,
+    line int NOT NULL,
+    site int NOT NULL,
+    worker int,
+    priority int NOT NULL DEFAULT 0,
+    depth int NOT NULL DEFAULT 0,
+    attempts int NOT NULL DEFAULT 0,
+    crashes int NOT NULL DEFAULT 0,
+    state smallint NOT NULL DEFAULT 0,
+    url text NOT NULL,
+    handler text,
+    exit text,
+    extra text
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+        autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 20000);
+CREATE INDEX task_ready ON task (line, site, place) WHERE state = 0;
+CREATE INDEX task_delayed ON task (not_before) WHERE state = 1;
+CREATE INDEX task_later ON task (line, not_before) WHERE state = 1;
+CREATE INDEX task_aside ON task (run) WHERE state IN (1, 3);
+CREATE INDEX task_aside_site ON task (site) WHERE state IN (1, 3);
+CREATE INDEX task_expiry ON task (expires_at) WHERE expires_at IS NOT NULL AND state <> 2;
+CREATE INDEX task_leased ON task (lease_until) WHERE state = 2;
+
+CREATE TABLE worker (
+    id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    pid bigint NOT NULL,
+    pid_started bigint NOT NULL,
+    seen_at bigint NOT NULL,
+    gone boolean NOT NULL DEFAULT false,
+    worker_id text NOT NULL UNIQUE,
+    machine text NOT NULL,
+    notebook text
+) WITH (fillfactor = 50);
+
+CREATE TABLE seen (
+    run int NOT NULL,
+    key bytea NOT NULL,
+    PRIMARY KEY (run, key)
+);
+
+-- One row per settled task: `body` is the JSON array of the `n` items it gave. `id` is made of the transaction and the
+-- place in it: see read_items.
+CREATE TABLE item (
+    id bigint NOT NULL,
+    run int NOT NULL,
+    n int NOT NULL,
+    url text NOT NULL,
+    group_name text,
+    body bytea NOT NULL,
+    PRIMARY KEY (run, id)
+);
+
+CREATE TABLE dead (
+    task bigint PRIMARY KEY,
+    died_at bigint NOT NULL,
+    run int NOT NULL,
+    line int NOT NULL,
+    site int NOT NULL,
+    priority int NOT NULL,
+    depth int NOT NULL,
+    attempts int NOT NULL,
+    crashes int NOT NULL,
+    url text NOT NULL,
+    handler text,
+    extra text,
+    reason text NOT NULL
+);
+CREATE INDEX dead_run ON dead (run, task);
+
+CREATE TABLE cache (
+    key text PRIMARY KEY,
+    expires_at bigint NOT NULL,
+    value bytea NOT NULL
+);
+CREATE INDEX cache_expiry ON cache (expires_at);
+
+-- The counters of runs, by line (0 = of no line): true together with what `tally_change` adds to them. One row that all
+-- workers update would make them commit one after the other, so each transaction only adds a row of its own here; a fold
+-- adds them up now and then. `ledger.upto`: all changes of older transactions have been folded, so nobody looks below.
+CREATE TABLE tally (
+    run int NOT NULL,
+    line int NOT NULL,
+    waiting bigint NOT NULL DEFAULT 0,
+    leased bigint NOT NULL DEFAULT 0,
+    live bigint NOT NULL DEFAULT 0,
+    done bigint NOT NULL DEFAULT 0,
+    dead bigint NOT NULL DEFAULT 0,
+    expired bigint NOT NULL DEFAULT 0,
+    dropped bigint NOT NULL DEFAULT 0,
+    cancelled bigint NOT NULL DEFAULT 0,
+    items bigint NOT NULL DEFAULT 0,
+    requests bigint NOT NULL DEFAULT 0,
+    received bigint NOT NULL DEFAULT 0,
+    retries bigint NOT NULL DEFAULT 0,
+    snoozes bigint NOT NULL DEFAULT 0,
+    crashes bigint NOT NULL DEFAULT 0,
+    duplicates bigint NOT NULL DEFAULT 0,
+    refused bigint NOT NULL DEFAULT 0,
+    late bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (run, line)
+) WITH (fillfactor = 50);
+
+CREATE TABLE tally_change (
+    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    LIKE tally INCLUDING DEFAULTS
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+CREATE INDEX tally_change_xid ON tally_change (xid);
+
+CREATE TABLE ledger (
+    upto xid8 NOT NULL
+) WITH (fillfactor = 50);
+INSERT INTO ledger VALUES ('0');

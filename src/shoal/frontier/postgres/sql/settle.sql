@@ -1,0 +1,149 @@
+-- Give effect to each settlement whose lease still stands; the caller holds the locks of their sites. Answers which did, by their position.
+-- _kind: 0 done, 1 retry, 2 snooze, 3 dead, 4 drop. _url: where items come from, or the next step of a redirect.
+-- _note: the reason of a dead letter, or the new `extra` of a snoozed task.
+CREATE FUNCTION settle(
+    _now bigint, _run_id text[], _task bigint[], _token bigint[], _kind smallint[], _started bigint[], _wait bigint[],
+    _penalty int[], _requests int[], _received bigint[], _refused int[], _duplicates int[], _crawl_delay bigint[],
+    _url text[], _note text[], _group text[], _n int[], _body bytea[]
+) RETURNS bigint[]
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    _answer record;
+BEGIN
+    WITH standing AS MATERIALIZED (
+        SELECT DISTINCT ON (t.id)
+               u.*, t.id, t.run, t.line, t.site, t.exit, t.place, l.auto_ack, r.cancelled,
+               NOT r.cancelled AND NOT l.auto_ack AS free, NOT r.cancelled AND u.kind = 0 AS keep,
+               coalesce(u.crawl_delay, s.crawl_delay) AS asked, s.delay, s.site_delay, s.crawl_delay AS known_delay,
+               s.last_token AS site_last, s.begun_at AS site_begun, s.begun_before AS site_before,
+               k.last_token AS slot_last, k.begun_at AS slot_begun, k.begun_before AS slot_before, k.blocked_until,
+               k.penalty AS slot_penalty
+        FROM unnest(_run_id, _task, _token, _kind, _started, _wait, _penalty, _requests, _received, _refused,
+                    _duplicates, _crawl_delay, _url, _note, _group, _n, _body)
+             WITH ORDINALITY AS u (run_id, task, token, kind, started, wait, penalty, requests, received, refused,
+                                   duplicates, crawl_delay, url, note, group_name, n, body, nth)
+        CROSS JOIN LATERAL (
+            SELECT * FROM task WHERE task.id = u.task AND task.state = 2 AND task.token = u.token OFFSET 0) AS t
+        CROSS JOIN LATERAL (
+            SELECT run.state = 'cancelled' AS cancelled FROM run
+            WHERE run.id = t.run AND run.run_id = u.run_id OFFSET 0) AS r
+        CROSS JOIN LATERAL (SELECT line.auto_ack FROM line WHERE line.id = t.line OFFSET 0) AS l
+        CROSS JOIN LATERAL (SELECT * FROM site WHERE site.id = t.site OFFSET 0) AS s
+        CROSS JOIN LATERAL (SELECT * FROM slot WHERE slot.site = t.site AND slot.exit = t.exit OFFSET 0) AS k
+        ORDER BY t.id, u.nth
+    ), ended AS (
+        DELETE FROM task USING standing AS d
+        WHERE task.id = d.id AND NOT (d.free AND d.kind IN (1, 2))
+    ), returned AS (
+        UPDATE task
+        SET state = CASE b.kind WHEN 1 THEN 1 ELSE 0 END,
+            not_before = CASE b.kind WHEN 1 THEN _now + b.wait END,
+            attempts = task.attempts + CASE b.kind WHEN 1 THEN 1 ELSE 0 END,
+            url = CASE b.kind WHEN 2 THEN coalesce(b.url, task.url) ELSE task.url END,
+            extra = CASE b.kind WHEN 2 THEN coalesce(b.note, task.extra) ELSE task.extra END,
+            token = NULL, worker = NULL, exit = NULL, lease_until = NULL
+        FROM standing AS b
+        WHERE task.id = b.id AND b.free AND b.kind IN (1, 2)
+    ), buried AS (
+        INSERT INTO dead (task, died_at, run, line, site, priority, depth, attempts, crashes, url, handler, extra, reason)
+        SELECT t.id, _now, t.run, t.line, t.site, t.priority, t.depth, t.attempts + 1, t.crashes, t.url, t.handler,
+               t.extra, d.note
+        FROM standing AS d CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = d.id OFFSET 0) AS t
+        WHERE d.free AND d.kind = 3
+    ), stored AS (
+        INSERT INTO item (id, run, n, url, group_name, body)
+        SELECT (pg_current_xact_id()::text::bigint << 20) + d.nth, d.run, d.n, d.url, d.group_name, d.body
+        FROM standing AS d
+        WHERE d.keep AND d.n > 0
+    ), counted AS (
+        INSERT INTO tally_change (run, line, waiting, leased, live, done, dead, dropped, cancelled, items, requests,
+                                  received, retries, snoozes, duplicates, refused)
+        SELECT d.run, d.line,
+               count(*) FILTER (WHERE d.free AND d.kind IN (1, 2)),
+               -count(*) FILTER (WHERE NOT d.auto_ack),
+               -count(*),
+               count(*) FILTER (WHERE d.free AND d.kind = 0),
+               count(*) FILTER (WHERE d.free AND d.kind = 3),
+               count(*) FILTER (WHERE d.free AND d.kind = 4),
+               count(*) FILTER (WHERE d.cancelled AND NOT d.auto_ack),
+               coalesce(sum(d.n) FILTER (WHERE d.keep), 0),
+               sum(d.requests), sum(d.received),
+               count(*) FILTER (WHERE d.free AND d.kind = 1),
+               count(*) FILTER (WHERE d.free AND d.kind = 2 AND d.wait > 0),
+               sum(d.duplicates), sum(d.refused)
+        FROM standing AS d
+        GROUP BY d.run, d.line
+    ), freed AS MATERIALIZED (
+        -- The lease that was granted last knows when the last request began, or that the clock stands where it stood
+        -- before. For any other, the clock was already set by those granted later, to the latest moment they may begin.
+        SELECT f.site, f.exit, count(*) AS many,
+               greatest(CASE WHEN bool_or(f.token = f.slot_last) THEN max(f.slot_before) ELSE max(f.slot_begun) END,
+                        max(f.started)) AS begun_at,
+               greatest(max(f.slot_before), max(f.started) FILTER (WHERE f.token <> f.slot_last)) AS begun_before,
+               greatest(max(f.blocked_until), max(_now + f.wait) FILTER (WHERE f.limited)) AS blocked_until,
+               greatest(0, coalesce((array_agg(f.penalty ORDER BY f.nth DESC) FILTER (WHERE f.limited))[1],
+                                    max(f.slot_penalty))
+                           - count(*) FILTER (WHERE f.kind <> 2 AND f.started > 0 AND f.nth > f.limited_nth)) AS penalty,
+               (array_agg(greatest(f.delay, f.asked) ORDER BY f.nth DESC))[1] AS delay
+        FROM (
+            SELECT d.*, d.kind = 2 AND d.wait > 0 AS limited,
+                   coalesce(max(d.nth) FILTER (WHERE d.kind = 2 AND d.wait > 0) OVER (PARTITION BY d.site, d.exit), 0)
+                   AS limited_nth
+            FROM standing AS d
+        ) AS f
+        GROUP BY f.site, f.exit
+    ), slots AS (
+        UPDATE slot
+        SET live = slot.live - f.many, begun_at = f.begun_at, begun_before = f.begun_before,
+            blocked_until = f.blocked_until, penalty = f.penalty
+        FROM freed AS f
+        WHERE slot.site = f.site AND slot.exit = f.exit
+    ), paced AS MATERIALIZED (
+        SELECT d.site, d.site_delay, bool_or(d.asked <> d.known_delay) AS changed,
+               CASE WHEN d.site_delay = 0 THEN max(d.site_begun)
+                    ELSE greatest(CASE WHEN bool_or(d.token = d.site_last) THEN max(d.site_before)
+                                       ELSE max(d.site_begun) END, max(d.started)) END AS begun_at,
+               CASE WHEN d.site_delay = 0 THEN max(d.site_before)
+                    ELSE greatest(max(d.site_before), max(d.started) FILTER (WHERE d.token <> d.site_last)) END
+               AS begun_before,
+               coalesce((array_agg(d.asked ORDER BY d.nth DESC) FILTER (WHERE d.asked <> d.known_delay))[1],
+                        max(d.known_delay)) AS crawl_delay
+        FROM standing AS d
+        WHERE d.site_delay > 0 OR d.asked <> d.known_delay
+        GROUP BY d.site, d.site_delay
+    ), sites AS (
+        UPDATE site
+        SET begun_at = p.begun_at, begun_before = p.begun_before, crawl_delay = p.crawl_delay
+        FROM paced AS p
+        WHERE site.id = p.site
+    ), moved AS (
+        -- Whoever waits for one of these sites may come as early as that, but not before others.
+        UPDATE visit
+        SET due_at = m.due_at
+        FROM (
+            SELECT e.site, greatest(_now, min(e.due_at)) AS due_at
+            FROM (
+                SELECT f.site, greatest(f.begun_at + f.delay, f.blocked_until) AS due_at FROM freed AS f
+                UNION ALL
+                SELECT p.site, CASE WHEN p.changed THEN _now ELSE p.begun_at + p.site_delay END FROM paced AS p
+            ) AS e
+            GROUP BY e.site
+        ) AS m
+        WHERE visit.site = m.site AND visit.due_at > m.due_at
+    ), back AS (
+        SELECT d.site, d.line, count(*)::int AS ready, min(d.place) AS floor
+        FROM standing AS d
+        WHERE d.free AND d.kind = 2
+        GROUP BY d.site, d.line
+    )
+    SELECT (SELECT array_agg(d.nth) FROM standing AS d) AS stood,
+           (SELECT array_agg(b.site) FROM back AS b) AS site, (SELECT array_agg(b.line) FROM back AS b) AS line,
+           (SELECT array_agg(b.ready) FROM back AS b) AS ready, (SELECT array_agg(b.floor) FROM back AS b) AS floor
+    INTO _answer;
+    IF _answer.site IS NOT NULL THEN
+        PERFORM schedule(_now, _answer.site, _answer.line, _answer.ready, _answer.floor);
+    END IF;
+    RETURN coalesce(_answer.stood, '{}');
+END
+$$;

@@ -1,0 +1,48 @@
+"""The SQL of this engine: one statement or function per file in `sql/`, named as a verb."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+SCHEMA: Final = "schema"
+
+PLANNED: Final = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+}
+"""How verbs are planned. They handle small batches against tables of any size, so each way leads through an index, and
+a plan that was made while a table was empty is still the right one when it has grown."""
+
+VERBS: Final = (
+    "create_run",
+    "change_run",
+    "resume_run",
+    "enqueue",
+    "exchange",
+    "renew",
+    "sweep",
+    "requeue_dead",
+    "purge_dead",
+    "write_cache",
+)
+
+LOOKS: Final = ("read_items", "read_runs", "read_dead", "read_workers", "read_sites", "read_cache", "find_holders")
+
+
+def _read_all() -> dict[str, str]:
+    folder = files(__package__).joinpath("sql")
+    return {
+        entry.name.removesuffix(".sql"): entry.read_text() for entry in folder.iterdir() if entry.name.endswith(".sql")
+    }
+
+
+STATEMENTS: Final = _read_all()
+
+FUNCTIONS: Final = tuple(
+    name for name in sorted(STATEMENTS) if STATEMENTS[name].lstrip("-").find("CREATE FUNCTION") > 0
+)
