@@ -17,10 +17,12 @@ from shoal.frontier.redis.wire import (
     HERE,
     Exchanged,
     decode_exchanged,
+    opaque,
+    packed_token,
     question,
     run_question,
     settlement_row,
-    task_row,
+    task_groups,
 )
 from shoal.outcome import Blame, Reason, Settlement
 from shoal.presence import is_gone, read_notebook, this_machine
@@ -29,7 +31,7 @@ from shoal.task import Lease, NewTask
 SWEEP_AT_MOST = 2000
 """How many leases of dead workers one sweep brings back, about."""
 
-_tokens = msgspec.msgpack.Decoder(list[int]).decode
+_places = msgspec.msgpack.Decoder(list[int]).decode
 _letters = msgspec.msgpack.Decoder(tuple[str, int, bool]).decode
 
 _CRASHED = (
@@ -85,12 +87,10 @@ class RedisFrontier:
         await self._partitions.change("cancel", run_id)
 
     async def enqueue(self, run_id: str, tasks: Sequence[NewTask]) -> Enqueued:
-        rows: dict[int, list[object]] = {}
-        for task in tasks:
-            rows.setdefault(self._store.partition_of(task.site), []).append(task_row(task))
         accepted = 0
-        for partition, some in (rows or {0: []}).items():
-            state, number, _ = await self._partitions.enqueue(partition, run_id, some)
+        apart = {partition: task_groups(some) for partition, some in self._apart(tasks).items()}
+        for partition, groups in apart.items():
+            state, number = await self._partitions.enqueue(partition, run_id, groups)
             if state == "cancelled":
                 raise UsageError(f"Run {run_id!r} was cancelled and takes no more tasks. Start a new run.")
             accepted += number
@@ -98,20 +98,23 @@ class RedisFrontier:
 
     async def exchange(self, ask: Ask) -> Granted:
         if self._store.partitions == 1:
-            settlements = [settlement_row(settlement, _here) for settlement in ask.settlements]
-            answer = await self._exchange(0, ask, settlements, ask.want)
-            return Granted(answer.granted(), answer.now, answer.wake_at, answer.left, answer.late)
+            rows = [value for settlement in ask.settlements for value in settlement_row(settlement, _here)]
+            answer = await self._exchange(0, ask, rows, ask.want)
+            late = [ask.settlements[place - 1].token for place in answer.late]
+            return Granted(answer.granted(), answer.now, answer.wake_at, answer.left, late)
         return await self._exchange_with_all(ask)
 
     async def renew(self, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
-        rows: dict[int, list[tuple[int, int]]] = {}
+        apart: dict[int, list[Renewal]] = {}
         for lease in leases:
-            rows.setdefault(lease.task % self._store.partitions, []).append((lease.task, lease.token))
+            apart.setdefault(lease.task % self._store.partitions, []).append(lease)
         who = (worker.worker_id, worker.machine, worker.pid, worker.pid_started, worker.notebook)
-        lost: set[int] = set()
-        for partition, some in (rows or {0: []}).items():
-            lost.update(_tokens(await self._store.call("renew", partition, {"worker": who, "leases": some})))
-        return [lease.token for lease in leases if lease.token in lost]
+        lost: list[int] = []
+        for partition, some in (apart or {0: []}).items():
+            rows = [(str(lease.task), opaque(packed_token(lease.token))) for lease in some]
+            answer = await self._store.call("renew", partition, {"worker": who, "leases": rows})
+            lost += [some[place - 1].token for place in _places(answer)]
+        return lost
 
     async def sweep(self) -> Swept:
         """One partition after the other. One that has more to do ends the sweep; the next begins behind it."""
@@ -139,18 +142,15 @@ class RedisFrontier:
     async def purge_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
         return await self._letters("purge_dead", run_id, tasks)
 
-    async def _exchange(
-        self, partition: int, ask: Ask, settlements: Sequence[tuple[object, ...]], want: int
-    ) -> Exchanged:
+    async def _exchange(self, partition: int, ask: Ask, settlements: Sequence[object], want: int) -> Exchanged:
         return decode_exchanged(await self._store.call("exchange", partition, question(ask, settlements, want)))
 
     async def _exchange_with_all(self, ask: Ask) -> Granted:
         """Settle where each task is, and ask one partition after the other until there is enough."""
         number = self._store.partitions
-        rows: dict[int, list[tuple[object, ...]]] = {}
+        brought: dict[int, list[Settlement]] = {}
         for settlement in ask.settlements:
-            home = settlement.task % number
-            rows.setdefault(home, []).append(self._row(settlement, home))
+            brought.setdefault(settlement.task % number, []).append(settlement)
         leases: list[Lease] = []
         late: list[int] = []
         answers: dict[int, Exchanged] = {}
@@ -158,11 +158,12 @@ class RedisFrontier:
         while order:
             partition = order.pop(0)
             want = ask.want - len(leases)
-            if not want and ask.want and partition not in rows:
+            if not want and ask.want and partition not in brought:
                 continue
-            answer = await self._exchange(partition, ask, rows.pop(partition, ()), want)
+            settlements = brought.pop(partition, [])
+            answer = await self._exchange(partition, ask, self._rows(settlements, partition), want)
             leases += answer.granted()
-            late += answer.late
+            late += [settlements[place - 1].token for place in answer.late]
             answers[partition] = answer
             self._heads[partition] = answer.head if answer.head is not None else answer.now
             for target in await self._follow_up(partition, answer):
@@ -185,12 +186,21 @@ class RedisFrontier:
         partitions.sort(key=lambda partition: self._heads.get(partition, 0))
         return partitions
 
-    def _row(self, settlement: Settlement, home: int) -> tuple[object, ...]:
+    def _apart(self, tasks: Sequence[NewTask]) -> dict[int, Sequence[NewTask]]:
+        """Tasks by partition; without any, the first partition still says if the run takes some."""
+        if self._store.partitions == 1 or not tasks:
+            return {0: tasks}
+        apart: dict[int, list[NewTask]] = {}
+        for task in tasks:
+            apart.setdefault(self._store.partition_of(task.site), []).append(task)
+        return dict(apart)
+
+    def _rows(self, settlements: Sequence[Settlement], home: int) -> list[object]:
         def partition_of(site: str) -> int:
             target = self._store.partition_of(site)
             return HERE if target == home else target
 
-        return settlement_row(settlement, partition_of)
+        return [value for settlement in settlements for value in settlement_row(settlement, partition_of)]
 
     async def _follow_up(self, partition: int, answer: Exchanged) -> set[int]:
         """Carry links to their partitions, and end runs that have nothing left; if this is cut short, a sweep does it.

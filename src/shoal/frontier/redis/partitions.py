@@ -31,7 +31,7 @@ class Standing(msgspec.Struct, array_like=True, frozen=True):
 
 
 _standing = msgspec.msgpack.Decoder(Standing).decode
-_enqueued = msgspec.msgpack.Decoder(tuple[str, int, int]).decode
+_enqueued = msgspec.msgpack.Decoder(tuple[str, int]).decode
 _names = msgspec.msgpack.Decoder(list[str]).decode
 
 
@@ -55,9 +55,7 @@ class Partitions:
             await self._spread(run_id, standing)
             await self.finish(standing.quiet)
 
-    async def enqueue(
-        self, partition: int, run_id: str, tasks: object, parcel: str | None = None
-    ) -> tuple[str, int, int]:
+    async def enqueue(self, partition: int, run_id: str, tasks: object, parcel: str | None = None) -> tuple[str, int]:
         """Hand tasks to a partition. A run that it has not heard of is introduced to it. Raises UnknownRun."""
         question = {"run": run_id, "tasks": tasks, "parcel": parcel}
         answer = _enqueued(await self._store.call("enqueue", partition, question))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, assert_never
 
 import msgspec
@@ -29,6 +29,9 @@ PartitionOf = Callable[[str], int]
 """Which partition a site belongs to; HERE = the one that is asked."""
 
 HERE = -1
+
+_KEY = struct.Struct(">qH")
+_BUCKETS = [f"{number:x}" for number in range(SEEN_BUCKETS)]
 
 _ITEMS = struct.Struct(">BI")
 """A stored batch of items begins with their number, as msgpack; what follows is for the client alone."""
@@ -52,6 +55,7 @@ class LeaseRow(msgspec.Struct, array_like=True, frozen=True):
     ttl_until: Moment
     attempts: int
     crashes: int
+    body: Body
     line: int
     site: str
     token: int
@@ -62,7 +66,6 @@ class LeaseRow(msgspec.Struct, array_like=True, frozen=True):
     delay: int
     exclusive: bool
     penalty: int
-    body: Body
 
 
 class Exchanged(msgspec.Struct, array_like=True, frozen=True):
@@ -140,28 +143,39 @@ def opaque(data: bytes) -> msgspec.Raw:
     return msgspec.Raw(b"\xdb" + length.to_bytes(4, "big") + data)
 
 
-def task_row(task: NewTask) -> tuple[object, ...]:
-    """A new task as `admit.lua` reads it."""
-    key = task.key
-    extra = None if task.extra is NO_EXTRA else opaque(_json(task.extra))
-    return (
-        task.site,
-        None if key is None else str(int.from_bytes(key[:8], "big", signed=True)),
-        0 if key is None else int.from_bytes(key[8:10], "big") % SEEN_BUCKETS,
-        task.lane,
-        task.priority,
-        task.wait,
-        -1 if task.ttl is None else task.ttl,
-        opaque(encode((task.url, task.handler, task.depth, extra))),
-    )
+def task_groups(tasks: Iterable[NewTask]) -> list[list[object]]:
+    """New tasks as `admit.lua` reads them: in their order, those that follow each other and are alike together."""
+    groups: list[list[object]] = []
+    alike: tuple[object, ...] = ()
+    flat: list[object] = []
+    for task in tasks:
+        traits = (task.lane, task.priority, task.wait, task.ttl)
+        if traits != alike:
+            alike = traits
+            flat = []
+            groups.append([task.lane, task.priority, task.wait, -1 if task.ttl is None else task.ttl, flat])
+        key = task.key
+        if key is None:
+            flat += (task.site, False, False)
+        else:
+            number, bucket = _KEY.unpack_from(key)
+            flat += (task.site, str(number), _BUCKETS[bucket % SEEN_BUCKETS])
+        extra = None if task.extra is NO_EXTRA else opaque(_json(task.extra))
+        flat.append(opaque(encode((task.url, task.handler, task.depth, extra))))
+    return groups
+
+
+def packed_token(token: int) -> bytes:
+    """A token as the scripts know it: its msgpack form, which they only compare and pass on."""
+    return b"\xcf" + token.to_bytes(8, "big")
 
 
 def settlement_row(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
-    """A settlement as `settle.lua` reads it."""
+    """A settlement as `settle.lua` reads it: 14 values."""
     crawl_delay = settlement.crawl_delay
     return (
-        settlement.task,
-        settlement.token,
+        str(settlement.task),
+        msgspec.Raw(b"\xa9" + packed_token(settlement.token)),
         settlement.run_id,
         settlement.started_at or 0,
         settlement.requests,
@@ -178,20 +192,20 @@ def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object,
         case Done() as done:
             return (0, *_items(done), *_links(done.tasks, partition_of))
         case Retried(wait=wait):
-            return (1, wait)
+            return (1, wait, False, False, False)
         case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra):
-            return (2, wait, penalty, url, None if extra is None else opaque(_json(extra)))
+            return (2, wait, penalty, url or False, False if extra is None else opaque(_json(extra)))
         case Dead(reason=reason):
-            return (3, opaque(_json(reason)))
+            return (3, opaque(_json(reason)), False, False, False)
         case Dropped():
-            return (4,)
+            return (4, False, False, False, False)
         case other:
             assert_never(other)
 
 
 def _items(done: Done) -> tuple[object, ...]:
     if not done.items:
-        return (0, None)
+        return (0, False)
     body = b"[" + b",".join(done.items) + b"]"
     return (len(done.items), opaque(_ITEMS.pack(0xCE, len(done.items)) + encode((done.url, done.group, body))))
 
@@ -199,17 +213,17 @@ def _items(done: Done) -> tuple[object, ...]:
 def _links(tasks: Sequence[NewTask], partition_of: PartitionOf) -> tuple[object, ...]:
     """The links of this settlement's own partition, and those of others as parcels."""
     if not tasks:
-        return (None, None)
-    here: list[object] = []
-    away: dict[int, list[object]] = {}
+        return (False, False)
+    here: list[NewTask] = []
+    away: dict[int, list[NewTask]] = {}
     for task in tasks:
         target = partition_of(task.site)
         if target == HERE:
-            here.append(task_row(task))
+            here.append(task)
         else:
-            away.setdefault(target, []).append(task_row(task))
-    parcels = [(target, opaque(encode(rows))) for target, rows in away.items()]
-    return (here or None, parcels or None)
+            away.setdefault(target, []).append(task)
+    parcels = [(target, opaque(encode(task_groups(some)))) for target, some in away.items()]
+    return (task_groups(here) if here else False, parcels or False)
 
 
 def stored_items(record: bytes) -> list[Item]:
@@ -218,13 +232,13 @@ def stored_items(record: bytes) -> list[Item]:
     return [Item(url, group, raw) for raw in _raw_items(body)]
 
 
-def question(ask: Ask, settlements: Sequence[tuple[object, ...]], want: int) -> dict[str, object]:
+def question(ask: Ask, settlements: Sequence[object], want: int) -> dict[str, object]:
     """An exchange with one partition. Tokens are drawn here, because chance is the same in every run of a script."""
     seed, *tokens = (number >> 11 for number in struct.unpack(f"<{want + 1}Q", os.urandom(8 * (want + 1))))
     worker = ask.worker
     return {
         "seed": seed >> 22,
-        "tokens": tokens,
+        "tokens": opaque(b"".join(map(packed_token, tokens))),
         "settlements": settlements,
         "worker": (worker.worker_id, worker.machine, worker.pid, worker.pid_started, worker.notebook),
         "scrapers": ask.scrapers,

@@ -1,64 +1,72 @@
 -- Letting tasks in: deduplicated, put in line, and their sites scheduled.
--- A row is: site, key (nil = always accepted), bucket, lane, priority, wait, ttl (-1 = none), what only the client reads.
-local function admit(run, rows)
-    local number, fresh = run.number, {}
+-- They come in groups of what is alike: lane, priority, wait, ttl (-1 = none), and a flat list of four values for each
+-- task: site, key (false = always accepted), the set that the key belongs to, and what only the client reads.
+local function admit(run, groups)
+    local number, rules, accepted, offered = run.number, run.rules, 0, 0
     local seen = base .. 's:' .. number .. ':'
-    for _, row in ipairs(rows) do
-        if not row[2] or call('SADD', seen .. row[3], row[2]) == 1 then
-            fresh[#fresh + 1] = row
+    for _, group in ipairs(groups) do
+        local flat, fresh, size = group[5], {}, 0
+        for at = 1, #flat, 4 do
+            if not flat[at + 1] or call('SADD', seen .. flat[at + 2], flat[at + 1]) == 1 then
+                size = size + 1
+                fresh[size] = at
+            end
         end
+        group.fresh = fresh
+        accepted, offered = accepted + size, offered + #flat / 4
     end
-    local accepted = #fresh
-    if accepted < #rows then
-        count(run, 'duplicates', #rows - accepted)
+    if accepted < offered then
+        count(run, 'duplicates', offered - accepted)
     end
     if accepted == 0 then
         return 0
     end
-    local names, by_lane, loads = {}, {}, {}
-    for _, row in ipairs(fresh) do
-        local name, lane = row[1], row[4]
-        if not loads[name] then
-            names[#names + 1] = name
-        end
-        loads[name] = (loads[name] or 0) + 1
-        by_lane[lane] = (by_lane[lane] or 0) + 1
-    end
-    load_sites(names)
-    for lane, tasks in pairs(by_lane) do
-        local line = line_for(run, lane)
-        move(run, line, tasks, 0)
-        load_queues(line.number, names)
-    end
-    for _, name in ipairs(names) do
-        local site = site_of(name)
-        open_site(site, run.rules)
-        site[LOAD] = site[LOAD] + loads[name]
-    end
-    local ordinary = pack(0, number, 0, 0, 0)
     local serial = call('HINCRBY', base .. 'meta', 'serial', accepted) - accepted
-    for index, row in ipairs(fresh) do
-        local name, line, priority = row[1], run.lines[row[4]].number, row[5]
-        local id = (serial + index) * partitions + partition
-        local own, ttl, expires = run.rules.lanes[row[4]], row[7], 0
+    for _, group in ipairs(groups) do
+        local priority, wait, ttl, flat, fresh = group[2], group[3], group[4], group[5], group.fresh
+        local line, own, names = line_for(run, group[1]), rules.lanes[group[1]], {}
+        for index, at in ipairs(fresh) do
+            names[index] = flat[at]
+        end
+        load_queues(line.number, names)
+        move(run, line, #fresh, 0)
         if own and own[1] and (ttl < 0 or own[1] < ttl) then
             ttl = own[1]
         end
-        if ttl >= 0 then
-            expires = now + ttl
-            watch_expiry(expires, id, number, line, name)
+        local expires = ttl >= 0 and now + ttl or 0
+        local alike = pack(priority, number, expires, 0, 0)
+        local known = queues[line.number]
+        local strange = {}
+        for index, name in ipairs(names) do
+            if wait > 0 or known[name].data[RULED] ~= number then
+                strange[#strange + 1] = name
+            end
         end
-        local entry = pack(id) .. (priority == 0 and expires == 0 and ordinary or pack(priority, number, expires, 0, 0))
-            .. row[8]
-        if row[6] > 0 then
-            delay(line, name, number, id, entry, now + row[6])
-        else
-            place(line, name, id, priority, entry)
+        load_sites(strange)
+        for index, at in ipairs(fresh) do
+            local name = names[index]
+            serial = serial + 1
+            local id = serial * partitions + partition
+            local entry = pack(id) .. alike .. flat[at + 3]
+            if expires > 0 then
+                watch_expiry(expires, id, number, line.number, name)
+            end
+            local data = known[name].data
+            if wait > 0 then
+                open_site(site_of(name), rules)
+                delay(line.number, name, number, id, entry, now + wait)
+            elseif data[RULED] == number then
+                place(line.number, name, id, priority, entry)
+            else
+                open_site(site_of(name), rules)
+                place(line.number, name, id, priority, entry)
+                data[RULED] = number
+            end
         end
     end
     count(run, 'waiting', accepted)
     if run.state == 'finished' then
         reopen(run)
     end
-    return accepted
+    return accepted, offered
 end

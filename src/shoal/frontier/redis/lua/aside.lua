@@ -19,14 +19,20 @@ local function close_expiry()
     expiring, no_longer_expiring = {}, {}
 end
 
-local function delay(line, name, run, id, entry, not_before)
+local function put_aside(line, name, run, id, entry)
+    local site = site_of(name)
+    site[ASIDE] = site[ASIDE] + 1
     call('HSET', base .. 'aside', id, pack(run, line, name, entry))
+end
+
+local function delay(line, name, run, id, entry, not_before)
+    put_aside(line, name, run, id, entry)
     call('SADD', base .. 'a:' .. run, id)
     call('ZADD', base .. 'w:' .. line, not_before, id)
 end
 
 local function hold(line, name, run, id, entry)
-    call('HSET', base .. 'aside', id, pack(run, line, name, entry))
+    put_aside(line, name, run, id, entry)
     call('SADD', base .. 'h:' .. run, id)
 end
 
@@ -52,6 +58,8 @@ local function ripen(line, most)
     for index, row in ipairs(rows) do
         local _, id, priority = unpack_some(row[3], 2, 0)
         place(line, row[2], id, priority, row[3])
+        local site = site_of(row[2])
+        site[ASIDE] = site[ASIDE] - 1
     end
     many('HDEL', base .. 'aside', ids)
     many('ZREM', key, ids)
@@ -67,14 +75,14 @@ end
 local function trim(line, name)
     local queue = queue_of(line, name)
     local data = queue.data
-    for at = #data, 2, -1 do
+    for at = #data, FIRST, -1 do
         local _, _, _, _, expires = unpack_some(data[at], 4, 0)
         if expires > 0 and expires <= now then
             table.remove(data, at)
         end
     end
     close_pushes()
-    local over = data[1]
+    local over = data[OVER]
     local at = 1
     while over ~= 0 and over[at] do
         local key = overflow_key(line, name, over[at])
@@ -111,7 +119,7 @@ local function trim(line, name)
         end
     end
     if over ~= 0 and #over == 0 then
-        data[1] = 0
+        data[OVER] = 0
     end
     queue.changed = true
     if is_empty(queue) then
@@ -121,7 +129,9 @@ local function trim(line, name)
 end
 
 -- Take a task out of what waits aside, and out of the indexes that lead to it.
-local function take_aside(id, run, line)
+local function take_aside(id, run, line, name)
+    local site = site_of(name)
+    site[ASIDE] = site[ASIDE] - 1
     call('HDEL', base .. 'aside', id)
     call('ZREM', base .. 'w:' .. line, id)
     call('SREM', base .. 'a:' .. run, id)
@@ -141,13 +151,11 @@ local function end_expired(most)
         local run = run_of(tonumber(number))
         line = tonumber(line)
         if call('HEXISTS', base .. 'aside', id) == 1 then
-            take_aside(id, number, line)
+            take_aside(id, number, line, name)
         else
             touched[line] = touched[line] or {}
             touched[line][name] = true
         end
-        local site = site_of(name)
-        site[LOAD] = site[LOAD] - 1
         count(run, 'waiting', -1)
         count(run, 'expired', 1)
         move(run, line_of(line), -1, 0)

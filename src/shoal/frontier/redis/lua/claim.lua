@@ -1,5 +1,6 @@
 -- Handing out tasks, slots first: walk the sites that may be visited now, take the head of each one's own list.
 local ROUNDS, RIPEN_AT_MOST, LINES_AT_MOST = 8, 1000, 256
+local KEEPS_SORTED = string.rep('-', 65)
 local granted, granted_count, ended_at_claim = {}, 0, 0
 local leases, lease_times = {}, {}
 local same = {}
@@ -138,14 +139,12 @@ local function take(site, at, token)
     return start_at, start_at + (window > 0 and window or floor(site[LEASE] / 2)), false
 end
 
-local function grant(line, name, site, at, run, entry, header_end, id, priority, attempts, crashes)
+local function grant(line, name, site, at, run, entry, id)
+    local token = cut(ask.tokens, 9 * granted_count + 1, 9 * granted_count + 9)
     granted_count = granted_count + 1
-    local token = ask.tokens[granted_count]
     local exit, expires, pace = site[at], now + site[LEASE], max(site[DELAY], site[CRAWL])
     local start_at, start_by, alone = take(site, at, token)
-    local member, last = text(id), 2 * granted_count
-    leases[last - 1] = member
-    leases[last] = pack(token, ask.worker[1], run.number, line.number, name, exit, line.auto_ack and '' or entry)
+    local member, last, name_head = text(id), 2 * granted_count, head(#name)
     lease_times[last - 1] = text(expires)
     lease_times[last] = member
     -- Most leases of a claim are the same in most respects: what is the same is packed once.
@@ -155,8 +154,14 @@ local function grant(line, name, site, at, run, entry, header_end, id, priority,
         same = {start_at = start_at, start_by = start_by, expires = expires, pace = pace, alone = alone,
                 penalty = penalty, exit = exit, packed = pack(exit, start_at, start_by, expires, pace, alone, penalty)}
     end
-    granted[granted_count] = '\220\0\17' .. cut(entry, 1, header_end) .. pack(line.number, name, token)
-        .. same.packed .. cut(entry, header_end + 1)
+    local whose = line.whose
+    if not whose or line.whose_run ~= run or line.whose_exit ~= exit then
+        whose = pack(ask.worker[1], run.number, line.number, exit)
+        line.whose, line.whose_run, line.whose_exit, line.packed = whose, run, exit, pack(line.number)
+    end
+    leases[last - 1] = member
+    leases[last] = token .. whose .. name_head .. name .. (line.auto_ack and '' or entry)
+    granted[granted_count] = '\220\0\17' .. entry .. line.packed .. name_head .. name .. token .. same.packed
     move(run, line, -1, 1)
     count(run, 'waiting', -1)
     count(run, line.auto_ack and 'done' or 'leased', 1)
@@ -170,13 +175,12 @@ local function take_heads(line, name, site, queue, openings)
         if not entry then
             return
         end
-        local header_end, id, priority, number, expires, attempts, crashes = unpack_some(entry, 6, 0)
+        local _, id, _, number, expires = unpack_some(entry, 4, 0)
         local run = run_of(number)
         if expires > 0 and expires <= now then
             spare = spare - 1
             if call('ZREM', base .. 'x', expiry_member(id, number, line.number, name)) == 1 then
                 ended_at_claim = ended_at_claim + 1
-                site[LOAD] = site[LOAD] - 1
                 count(run, 'waiting', -1)
                 count(run, 'expired', 1)
                 move(run, line, -1, 0)
@@ -191,12 +195,11 @@ local function take_heads(line, name, site, queue, openings)
             if run.state == 'cancelled' then
                 spare = spare - 1
                 ended_at_claim = ended_at_claim + 1
-                site[LOAD] = site[LOAD] - 1
                 count(run, 'waiting', -1)
                 count(run, 'cancelled', 1)
                 move(run, line, -1, 0)
             else
-                grant(line, name, site, openings[opening], run, entry, header_end, id, priority, attempts, crashes)
+                grant(line, name, site, openings[opening], run, entry, id)
                 opening = opening + 1
             end
         end
@@ -266,7 +269,12 @@ local function claim(scrapers, lanes, queues, exits, want, ahead)
     end
     hold_leases(ask.worker[1], granted_count)
     many('HSET', base .. 'lease', leases)
-    many('ZADD', base .. 'le', lease_times)
+    if lease_times[1] then
+        -- A long member keeps Redis from storing few leases as a list, in which everything is searched from the start.
+        lease_times[#lease_times + 1] = '+inf'
+        lease_times[#lease_times + 1] = KEEPS_SORTED
+        many('ZADD', base .. 'le', lease_times)
+    end
         local head
     local enough = want > 0 and want == granted_count
     if not enough or partitions > 1 then

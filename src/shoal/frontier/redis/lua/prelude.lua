@@ -10,11 +10,20 @@ if not now then -- the server's clock decides; only a test brings its own
     now = time[1] * 1000 + floor(time[2] / 1000)
 end
 
--- A list as msgpack values one behind the other, without the head that says how many. Read back by {unpack_all(…)},
--- which makes a table of the right size at once; a msgpack array would grow it value by value.
-local function pack_row(list)
-    local size = #list
-    return cut(pack(list), size < 16 and 2 or size < 65536 and 4 or 6)
+-- A record is a packed list that begins with -1. Read like this, its table has the right size at once (a msgpack array
+-- would grow it value by value), and the -1 comes from the reading itself: it says that everything was read.
+local function read_record(packed)
+    return {unpack_some(packed, 100000, string.byte(packed) < 220 and 2 or 4)}
+end
+
+-- What stands before a string of each length, in msgpack.
+local function head(length)
+    if length < 32 then
+        return string.char(160 + length)
+    elseif length < 256 then
+        return string.char(217, length)
+    end
+    return struct.pack('>BI2', 218, length)
 end
 
 -- Numbers as text, each made once: Redis would print every one that it is given as a number.

@@ -1,8 +1,10 @@
 -- The ready tasks of a site in one line, in order: higher priority first, then first come.
--- The first few are packed into one value of the hash q:<line>: {overflow, entry, entry, ...}. The rest overflow into
--- lists, one for each priority, which are in order by themselves; `overflow` knows the count, first and last of each.
+-- The first few are packed into one record of the hash q:<line>, from FIRST on. The rest overflow into lists, one for
+-- each priority, which are in order by themselves; OVER knows the priority, count, first and last of each (0 = none).
+-- RULED: a run whose rules the site has taken on and cannot lose before this list is empty.
 -- An entry is: id, priority, run, expires_at (0 = never), attempts, crashes, and then what only the client reads.
-local INLINE = 6
+local OVER, RULED, FIRST = 2, 3, 4
+local INLINE = 6 -- how many are packed, before the others overflow
 local queues, pushes, news = {}, {}, {}
 
 local function load_queues(line, names)
@@ -19,7 +21,7 @@ local function load_queues(line, names)
         end
     end
     for index, value in ipairs(fetch(base .. 'q:' .. line, missing)) do
-        known[missing[index]] = {data = value and {unpack_all(value)} or {0}, stored = value and true}
+        known[missing[index]] = {data = value and read_record(value) or {-1, 0, 0}, stored = value and true}
     end
 end
 
@@ -33,12 +35,12 @@ local function queue_of(line, site)
 end
 
 local function is_empty(queue)
-    return queue.data[2] == nil and queue.data[1] == 0
+    return queue.data[FIRST] == nil and queue.data[OVER] == 0
 end
 
 local function ready_in(queue)
-    local total = #queue.data - 1
-    local over = queue.data[1]
+    local total = #queue.data - FIRST + 1
+    local over = queue.data[OVER]
     if over ~= 0 then
         for at = 2, #over, 4 do
             total = total + over[at]
@@ -49,7 +51,7 @@ end
 
 local function insert(data, id, priority, entry)
     local at = #data
-    while at > 1 do
+    while at >= FIRST do
         local _, other, others = unpack_some(data[at], 2, 0)
         if others > priority or (others == priority and other < id) then
             break
@@ -85,6 +87,7 @@ local function place(line, name, id, priority, entry)
     local data = queue.data
     queue.changed = true
     if is_empty(queue) then
+        data[RULED] = 0
         local site = site_of(name)
         local known = site[LINES]
         if known == 0 then
@@ -101,17 +104,17 @@ local function place(line, name, id, priority, entry)
         end
         rows[#rows + 1] = text(now)
         rows[#rows + 1] = name
-        data[2] = entry
+        data[FIRST] = entry
         return
     end
-    local over = data[1]
+    local over = data[OVER]
     if over ~= 0 then
         for at = 1, #over, 4 do
             if over[at] == priority then
                 if id > over[at + 3] then
                     push(overflow_key(line, name, priority), entry)
                     over[at + 1], over[at + 3] = over[at + 1] + 1, id
-                elseif id < over[at + 2] and #data > INLINE then
+                elseif id < over[at + 2] and #data >= FIRST + INLINE then
                     close_pushes()
                     call('LPUSH', overflow_key(line, name, priority), entry)
                     over[at + 1], over[at + 2] = over[at + 1] + 1, id
@@ -122,13 +125,13 @@ local function place(line, name, id, priority, entry)
             end
         end
     end
-    if #data <= INLINE then
+    if #data < FIRST + INLINE then
         insert(data, id, priority, entry)
         return
     end
     if over == 0 then
         over = {}
-        data[1] = over
+        data[OVER] = over
     end
     local size = #over
     over[size + 1], over[size + 2], over[size + 3], over[size + 4] = priority, 1, id, id
@@ -138,7 +141,7 @@ end
 -- Take some of the list that begins at `at` in the overflow, and merge them with the packed ones.
 local function refill(line, name, data, at)
     close_pushes()
-    local over = data[1]
+    local over = data[OVER]
     local key = overflow_key(line, name, over[at])
     local entries = call('LPOP', key, INLINE)
     for _, entry in ipairs(entries) do
@@ -155,14 +158,14 @@ local function refill(line, name, data, at)
         table.remove(over, at)
     end
     if #over == 0 then
-        data[1] = 0
+        data[OVER] = 0
     end
 end
 
 -- Take the first task of a site, as its entry; nil if there is none.
 local function pop(line, name, queue)
     local data = queue.data
-    local over = data[1]
+    local over = data[OVER]
     if over ~= 0 then
         local best = 1
         for at = 5, #over, 4 do
@@ -170,7 +173,7 @@ local function pop(line, name, queue)
                 best = at
             end
         end
-        local first = data[2]
+        local first = data[FIRST]
         if first then
             local _, id, priority = unpack_some(first, 2, 0)
             if over[best] > priority or (over[best] == priority and over[best + 2] < id) then
@@ -182,7 +185,7 @@ local function pop(line, name, queue)
         end
     end
     queue.changed = true
-    return table.remove(data, 2)
+    return table.remove(data, FIRST)
 end
 
 -- The last task of a site has gone: there is nothing to visit it for.
@@ -211,7 +214,7 @@ local function close_queues()
             if queue and queue.changed then
                 queue.changed = false
                 if not is_empty(queue) then
-                    rows[length + 1], rows[length + 2] = name, pack_row(queue.data)
+                    rows[length + 1], rows[length + 2] = name, pack(queue.data)
                     length = length + 2
                     queue.stored = true
                 elseif queue.stored then

@@ -6,6 +6,8 @@ local function release(run, most)
         local _, _, line, name, entry = unpack_some(call('HGET', base .. 'aside', id), 4, 0)
         local _, number, priority = unpack_some(entry, 2, 0)
         place(line, name, number, priority, entry)
+        local site = site_of(name)
+        site[ASIDE] = site[ASIDE] - 1
     end
     many('HDEL', base .. 'aside', ids)
     many('SREM', key, ids)

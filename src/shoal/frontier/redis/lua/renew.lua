@@ -1,26 +1,28 @@
 -- needs: prelude greet books sites
--- Extend leases. Answers the tokens that no longer live.
+-- Extend leases. Answers those that no longer live, by their places.
 local question = ask[4]
-local ids, lost, later, names = {}, {}, {}, {}
+local ids, lost, later, names, sites_of = {}, {}, {}, {}, {}
 greet(question.worker)
 for index, row in ipairs(question.leases) do
     ids[index] = row[1]
 end
-local leases = fetch(base .. 'lease', ids)
-for index, lease in ipairs(leases) do
-    if lease then
-        leases[index] = {unpack_all(lease)}
-        names[#names + 1] = leases[index][5]
+for index, lease in ipairs(fetch(base .. 'lease', ids)) do
+    if lease and cut(lease, 1, 9) == question.leases[index][2] then
+        local _, _, _, run, _, _, name = unpack_some(lease, 6, 0)
+        if run_of(run).state ~= 'cancelled' then
+            sites_of[index] = name
+            names[#names + 1] = name
+        end
     end
 end
 load_sites(names)
 for index, row in ipairs(question.leases) do
-    local lease = leases[index]
-    if lease and lease[1] == row[2] and run_of(lease[3]).state ~= 'cancelled' then
-        later[#later + 1] = now + sites[lease[5]][LEASE]
+    local name = sites_of[index]
+    if name then
+        later[#later + 1] = text(now + sites[name][LEASE])
         later[#later + 1] = row[1]
     else
-        lost[#lost + 1] = row[2]
+        lost[#lost + 1] = index
     end
 end
 many('ZADD', base .. 'le', later)

@@ -15,9 +15,8 @@ for index, letter in ipairs(fetch(base .. 'dead:' .. run.number, ids)) do
         found[letter] = true
         local next_at, id, name, number, _, _, _, _, priority = unpack_some(letter, 8, 0)
         local entry = pack(id, priority, run.number, 0, 0, 0) .. cut(letter, next_at + 1)
-        local site, line = site_of(name), line_of(number)
-        open_site(site, run.rules)
-        site[LOAD] = site[LOAD] + 1
+        local line = line_of(number)
+        open_site(site_of(name), run.rules)
         place(number, name, id, priority, entry)
         move(run, line, 1, 0)
         done = done + 1

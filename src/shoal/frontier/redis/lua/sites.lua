@@ -1,8 +1,9 @@
 -- What is known of a site: one packed record in the hash `site`, read and written in batches.
+-- ASIDE: how many of its tasks wait for their own time or for their paused run.
 -- BEGUN: by when the last request has surely begun, over all exits; BEFORE: what that was before the lease LAST.
 -- LINES: the lines where tasks of this site are ready: 0, the only one, or a list. The slots follow, eight values each.
-local LOAD, DELAY, SITE_DELAY, CONCURRENCY, HARD, LEASE, CRAWL, BEGUN, BEFORE, LAST, LINES, SLOTS =
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+local ASIDE, DELAY, SITE_DELAY, CONCURRENCY, HARD, LEASE, CRAWL, BEGUN, BEFORE, LAST, LINES, SLOTS =
+    2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 local S_BEGUN, S_BEFORE, S_BLOCKED, S_LIVE, S_PENALTY, S_USED, S_LAST, SLOT_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
 
 local sites, changed_sites = {}, {}
@@ -17,7 +18,7 @@ local function load_sites(names)
     end
     for index, record in ipairs(fetch(base .. 'site', missing)) do
         if record then
-            sites[missing[index]] = {unpack_all(record)}
+            sites[missing[index]] = read_record(record)
         end
     end
 end
@@ -28,16 +29,29 @@ local function site_of(name)
     end
     local site = sites[name]
     if not site then
-        site = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+        site = {-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', 0}
         sites[name] = site
     end
     changed_sites[name] = true
     return site
 end
 
+-- Whether nothing of this site waits or is being worked on.
+local function is_idle(site)
+    if site[LINES] ~= 0 or site[ASIDE] > 0 then
+        return false
+    end
+    for at = SLOTS, #site, SLOT_SIZE do
+        if site[at + S_LIVE] > 0 then
+            return false
+        end
+    end
+    return true
+end
+
 -- A site with no tasks takes the rules of the run that comes; one with tasks keeps the strictest of both.
 local function open_site(site, rules)
-    if site[LOAD] == 0 then
+    if is_idle(site) then
         site[DELAY], site[SITE_DELAY], site[CONCURRENCY] = rules.delay, rules.site_delay, rules.concurrency
         site[HARD], site[LEASE] = rules.hard_timeout, rules.lease
     else
@@ -56,7 +70,7 @@ local function slot_of(site, exit)
         end
     end
     site[size + 1], site[size + 2], site[size + 3], site[size + 4] = exit, 0, 0, 0
-    site[size + 5], site[size + 6], site[size + 7], site[size + 8] = 0, 0, 0, 0
+    site[size + 5], site[size + 6], site[size + 7], site[size + 8] = 0, 0, 0, ''
     return size + 1
 end
 
@@ -96,7 +110,7 @@ end
 local function close_sites()
     local rows, length = {}, 0
     for name in pairs(changed_sites) do
-        rows[length + 1], rows[length + 2] = name, pack_row(sites[name])
+        rows[length + 1], rows[length + 2] = name, pack(sites[name])
         length = length + 2
     end
     many('HSET', base .. 'site', rows)

@@ -44,19 +44,18 @@ local function bring_back(found, hands)
     for id, expires in pairs(found) do
         local lease = call('HGET', base .. 'lease', id)
         if lease then
-            lease = {unpack_all(lease)}
-            local worker, run, line, name, entry = lease[2], run_of(lease[3]), line_of(lease[4]), lease[5], lease[7]
+            local ends_at, _, worker, run, line, exit, name = unpack_some(lease, 6, 0)
+            local entry = ends_at > 0 and cut(lease, ends_at + 1)
+            run, line = run_of(run), line_of(line)
             local site = site_of(name)
-            local at, pace = slot_of(site, lease[6]), max(site[DELAY], site[CRAWL])
+            local at, pace = slot_of(site, exit), max(site[DELAY], site[CRAWL])
             site[at + S_LIVE] = site[at + S_LIVE] - 1
             local free_at = dead_workers[worker] and now + pace or expires + site[HARD] + pace
             site[at + S_BLOCKED] = max(site[at + S_BLOCKED], free_at)
             look_at(name, slot_free_at(site, at))
             move(run, line, 0, -1)
             hold_leases(worker, -1)
-            if entry == '' then
-                site[LOAD] = site[LOAD] - 1
-            else
+            if entry then -- otherwise the lane acknowledged it at the claim
                 count(run, 'leased', -1)
                 local next_at, number, priority, owner, ends, attempts, crashes = unpack_some(entry, 6, 0)
                 local hand = dead_workers[worker] and hands[worker]
@@ -64,11 +63,9 @@ local function bring_back(found, hands)
                 count(run, 'crashes', charged)
                 if run.state == 'cancelled' then
                     count(run, 'cancelled', 1)
-                    site[LOAD] = site[LOAD] - 1
                     refused = refused + 1
                 elseif charged == 1 and crashes + 1 >= run.rules.crashes then
                     bury(run, line.number, name, entry, question.reason .. (crashes + 1) .. question.reason_end, 0, 1)
-                    site[LOAD] = site[LOAD] - 1
                     buried = buried + 1
                 else
                     entry = pack(number, priority, owner, ends, attempts, crashes + charged)
@@ -89,8 +86,6 @@ end
 
 -- A task of a cancelled run ends.
 local function cancel_one(run, line, name, id, expires)
-    local site = site_of(name)
-    site[LOAD] = site[LOAD] - 1
     count(run, 'waiting', -1)
     count(run, 'cancelled', 1)
     move(run, line, -1, 0)
@@ -105,7 +100,7 @@ local function cancel_aside(run, key, budget)
         local row = call('HGET', base .. 'aside', id)
         local _, _, line, name, entry = unpack_some(row, 4, 0)
         local _, _, _, _, expires = unpack_some(entry, 4, 0)
-        take_aside(id, run.number, line)
+        take_aside(id, run.number, line, name)
         cancel_one(run, line_of(line), name, id, expires)
     end
     return #ids
