@@ -55,9 +55,8 @@ def test_windows_and_allowances_grow_with_the_pace(one: int, other: int) -> None
 
 
 @given(st.integers(1, 10**9))
-def test_an_allowance_is_small_beside_its_delay(delay: int) -> None:
-    assert 10 <= transit_allowance(delay) <= max(10, delay // 20)
-    assert transit_allowance(delay) <= 250
+def test_an_allowance_is_a_quarter_of_its_delay_or_more(delay: int) -> None:
+    assert transit_allowance(delay) == max(250, delay // 4)
 
 
 def test_without_a_delay_nothing_is_allowed_for() -> None:

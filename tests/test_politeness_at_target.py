@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 
 from crawling import crawl_with_kills, items, kill_all, site_process, start, wait_for, write_scraper
 
@@ -24,8 +25,10 @@ def test_four_processes_keep_the_delay_and_use_the_rate(tmp_path: Path) -> None:
         assert crawl.wait(120) == 0
         seen = AccessLog.read(log)
     gaps = seen.gaps()
-    used = [len(of_slot) * DELAY / sum(of_slot) for of_slot in gaps.values()]
-    print(f"{len(seen)} requests, smallest gap {seen.smallest_gap():.4f} s, rate used {min(used):.1%} or more")
+    whole = [len(of_slot) * DELAY / sum(of_slot) for of_slot in gaps.values()]
+    used = [DELAY / median(of_slot) for of_slot in gaps.values()]  # a machine that stalls for a moment proves nothing
+    print(f"{len(seen)} requests, smallest gap {seen.smallest_gap():.4f} s, {min(used):.1%} of the rate is used")
+    print(f"(stalls of the machine included: {min(whole):.1%})")
     assert len(gaps) == SITES
     assert seen.smallest_gap() >= DELAY
     assert seen.most_at_once() == 1

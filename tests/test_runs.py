@@ -3,11 +3,12 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from shoal.errors import BadScraper
+from shoal.errors import BadScraper, UsageError
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.request import Request
 from shoal.runs import BATCH, REFUSALS_SHOWN, new_run_id, seed
@@ -110,3 +111,11 @@ async def test_the_input_is_kept_with_the_run(engine: SqliteEngine) -> None:
     seeded = await seed(engine, scraper, "run", input=given, mode="distributed", queue="jobs")
     run = await engine.reader.run("run")
     assert (seeded.accepted, run.input, run.mode, run.queue) == (2, given, "distributed", "jobs")
+
+
+@pytest.mark.parametrize("option", [{"sitemaps": ["https://example.test/sitemap.xml"]}, {"cache": 60}])
+async def test_options_that_are_still_to_come_are_refused(engine: SqliteEngine, option: dict[str, Any]) -> None:
+    scraper = Scraper("early", start=["https://example.test/"], **option)
+    scraper.page(lambda page: None)
+    with pytest.raises(UsageError, match=next(iter(option))):
+        await seed(engine, scraper, "early-1")

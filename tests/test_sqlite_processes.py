@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -229,6 +230,21 @@ async def test_processes_of_other_machines_are_not_judged(path: Path) -> None:
     ask = Ask(elsewhere, ("shop",), ("bulk",), {"default": ("direct",)}, 3)
     assert len((await engine.frontier.exchange(ask)).leases) == 3
     assert (await engine.frontier.sweep()).returned == 0
+    notebook.close()
+    await engine.close()
+
+
+async def test_a_reboot_gives_everything_back_and_charges_nobody(path: Path) -> None:
+    """The file is on a disk of this machine: whoever held leases before it was started anew is gone."""
+    clock = JumpClock(_now())
+    engine = await open_with_three_leased(path, clock, crashes=1)
+    me, notebook = presence.introduce()
+    before = re.sub("boot=[^/]+", "boot=an-earlier-one", me.machine)
+    ask = Ask(type(me)("before", before, me.pid, me.pid_started), ("shop",), ("bulk",), {"default": ("direct",)}, 3)
+    assert len((await engine.frontier.exchange(ask)).leases) == 3
+    swept = await engine.frontier.sweep()
+    assert (swept.returned, swept.buried) == (3, 0)
+    assert (await engine.reader.run("run")).counters.crashes == 0
     notebook.close()
     await engine.close()
 

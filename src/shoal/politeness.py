@@ -31,10 +31,10 @@ def transit_allowance(delay: Millis) -> Millis:
     """How long after it was sent a request is taken to reach the target, unless its answer comes sooner.
 
     The pace is counted from the moment the target sees a request. That moment is not known, only that it lies before
-    the answer; but a slow answer should not slow down the pace. So whatever comes first counts: the answer, or this, a
-    twentieth of the delay, between 10 and 250 ms.
+    the answer; but a very slow answer should not slow down the pace for long. So whatever comes first counts: the
+    answer, or this, a quarter of the delay and at least 250 ms.
     """
-    return max(10, min(delay // 20, 250)) if delay else 0
+    return max(250, delay // 4) if delay else 0
 
 
 def retry_wait(attempts: int, chance: random.Random) -> Millis:

@@ -31,12 +31,18 @@ _ENTRY = struct.Struct("<q")
 def this_machine() -> str:
     """Names this machine, its boot and its process space: within one name, process ids can be compared."""
     parts = [socket.gethostname()]
-    for file in ("/proc/sys/kernel/random/boot_id", "/etc/machine-id"):
+    for word, file in (("boot", "/proc/sys/kernel/random/boot_id"), ("id", "/etc/machine-id")):
         with contextlib.suppress(OSError):
-            parts.append(Path(file).read_text().strip())
+            parts.append(f"{word}={Path(file).read_text().strip()}")
     with contextlib.suppress(OSError):
-        parts.append(str(Path("/proc/self/ns/pid").stat().st_ino))
+        parts.append(f"processes={Path('/proc/self/ns/pid').stat().st_ino}")
     return "/".join(parts)
+
+
+def is_of_another_boot(machine: str) -> bool:
+    """Whether a machine's name tells that it was not given since this machine was started."""
+    boots = [{part for part in name.split("/") if part.startswith("boot=")} for name in (machine, this_machine())]
+    return all(boots) and boots[0] != boots[1]
 
 
 def started(pid: int) -> int | None:

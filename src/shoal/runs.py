@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from shoal.errors import UsageError
 from shoal.frontier.protocol import Engine, NewRun
 from shoal.intake.admission import Refused, to_task
 from shoal.request import Request
@@ -53,6 +54,7 @@ async def seed(
     `urls`: instead of what the scraper starts from. Interrupted and called again, it ends with the same tasks: what has
     been let in before is a duplicate. A run that is sealed already is left as it is.
     """
+    _refuse_what_is_to_come(scraper)
     model = scraper.parse_input(input) if urls is None else None
     run = await engine.frontier.create_run(
         NewRun(run_id, scraper.name, scraper.policy(), mode or scraper.mode, queue, input)
@@ -79,6 +81,16 @@ async def seed(
         await _enqueue(engine, run_id, batch, seeded)
     await engine.frontier.seal_run(run_id)
     return seeded
+
+
+def _refuse_what_is_to_come(scraper: Scraper) -> None:
+    """Options that the API has and this version does not: better refused than silently without effect."""
+    for option, is_set in (("sitemaps", bool(scraper.sitemaps)), ("cache", scraper.cache is not None)):
+        if is_set:
+            raise UsageError(
+                f"The scraper {scraper.name!r} is given {option}=…, which this version of Shoal cannot do yet. "
+                "Leave it away to run without."
+            )
 
 
 async def _enqueue(engine: Engine, run_id: str, batch: list[NewTask], seeded: Seeded) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from shoal.cli.lanes import OWN_WORKERS
 from shoal.cli.text import count, duration, iso, moment, size
+from shoal.task import RunState
 
 if TYPE_CHECKING:
     from shoal.frontier.protocol import Run
@@ -65,5 +66,6 @@ def summary(run: Run, *, seconds: float | None = None, earlier: int = 0, output:
         rows.append(("started", moment(run.created_at)))
         rows.append(("left", f"{counters.waiting:,} waiting, {counters.leased:,} in work ({lanes or 'no lane'})"))
     width = max(len(word) for word, _ in rows)
-    head = f"{run.scraper}  {run.run_id}  {run.state.value}"
+    only_others = run.state is RunState.RUNNING and bool(run.lanes) and run.lanes.keys() <= set(OWN_WORKERS)
+    head = f"{run.scraper}  {run.run_id}  {'pages finished' if only_others else run.state.value}"
     return "\n".join([head, *(f"  {word.ljust(width)}  {value}" for word, value in rows)])

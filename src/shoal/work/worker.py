@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from shoal.clock import Clock, Millis, SystemClock
-from shoal.errors import EngineError
+from shoal.errors import EngineError, UsageError
 from shoal.fetch.http import HttpFetcher, direct
 from shoal.fetch.robots import RobotsBook
 from shoal.frontier.protocol import Ask, Engine, Granted, Renewal
@@ -79,6 +79,12 @@ class Worker:
         clock: Clock | None = None,
         seed: int | None = None,
     ) -> None:
+        for scraper in scrapers:
+            if scraper.exits not in options.exits:
+                raise UsageError(
+                    f"The scraper {scraper.name!r} leaves by the exits {scraper.exits!r}, which this worker does not "
+                    f"have; it has {', '.join(options.exits)}."
+                )
         self._engine = engine
         self._scrapers = {scraper.name: scraper for scraper in scrapers}
         self._options = options

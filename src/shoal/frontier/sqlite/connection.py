@@ -17,7 +17,7 @@ OLDEST_SQLITE = (3, 38, 0)
 BUSY_TIMEOUT = 30_000
 SMALLEST_ROOM = 65_536
 NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "9p", "glusterfs"}
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "9p", "virtiofs", "glusterfs"}
 )
 
 _PRIMARY = 0xFF

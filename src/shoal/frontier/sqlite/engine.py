@@ -26,7 +26,7 @@ from shoal.frontier.sqlite.settle import settle
 from shoal.frontier.sqlite.sweep import sweep
 from shoal.frontier.sqlite.transaction import Transaction
 from shoal.frontier.sqlite.writer import Writer
-from shoal.presence import is_gone, read_notebook, this_machine
+from shoal.presence import is_gone, is_of_another_boot, read_notebook, this_machine
 from shoal.task import NewTask
 
 
@@ -63,7 +63,7 @@ class SqliteFrontier:
         return await self._writer.call(lambda tx: _renew(tx, worker, leases))
 
     async def sweep(self) -> Swept:
-        return await self._writer.call(lambda tx: sweep(tx, this_machine(), is_gone, read_notebook))
+        return await self._writer.call(lambda tx: sweep(tx, this_machine(), is_gone, read_notebook, is_of_another_boot))
 
     async def requeue_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
         return await self._writer.call(lambda tx: runs.requeue_dead(tx, tx.find_run(run_id), tasks))

@@ -18,6 +18,9 @@ MOST = 2000
 Gone = Callable[[int, int], bool]
 """Whether the process with this id and start time is gone from this machine."""
 
+Rebooted = Callable[[str], bool]
+"""Whether a machine's name tells that it was not given since this machine was started."""
+
 InHand = Callable[[str | None], frozenset[int] | None]
 """The tasks that a worker had in hand, read from its notebook; None = cannot be known."""
 
@@ -25,12 +28,17 @@ Dead = dict[int, frozenset[int] | None]
 """Workers that are gone, each with what it had in hand."""
 
 
-def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand) -> Swept:
+def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand, rebooted: Rebooted) -> Swept:
     """One bounded sweep."""
     dead_workers: Dead = {
         worker: in_hand(notebook)
         for worker, pid, started, notebook in tx.rows("find_holders", machine=machine)
         if gone(pid, started)
+    }
+    # The file is on a disk of this machine: who held leases before it was started anew is gone, through no fault of
+    # the tasks.
+    dead_workers |= {
+        worker: frozenset() for worker, holder in tx.rows("find_foreign_holders", machine=machine) if rebooted(holder)
     }
     lost = tx.rows("find_lost_leases", now=tx.now, gone=list(dead_workers), most=MOST)
     returned, buried, refused = _bring_back(tx, lost, dead_workers) if lost else (0, 0, 0)
