@@ -30,7 +30,17 @@ def read(page: Page):
 def site_process(folder: Path, *options: str) -> Iterator[tuple[int, Path]]:
     """The hostile site as a process of its own, on all of 127.0.0.0/8. Gives its port and its access log."""
     log = folder / "access.jsonl"
-    command = [sys.executable, "-m", "shoal.testing.hostile_site", "--host", "0.0.0.0", "--port", "0", "--log", log]
+    command = [
+        sys.executable,
+        "-m",
+        "shoal.testing.hostile_site",
+        "--host",
+        "0.0.0.0",
+        "--port",
+        "0",
+        "--log",
+        str(log),
+    ]
     site = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
     try:
         assert site.stdout is not None

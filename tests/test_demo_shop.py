@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import aiohttp
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 

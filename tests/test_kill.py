@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 from crawling import crawl_with_kills, items, site_process, stats, write_scraper
-
 from shoal.testing.access_log import AccessLog
 from shoal.testing.hostile_site import site_item
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import median
 
 from crawling import crawl_with_kills, items, kill_all, site_process, start, wait_for, write_scraper
-
 from shoal.testing.access_log import AccessLog
 
 DELAY = 0.2

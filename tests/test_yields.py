@@ -135,7 +135,7 @@ def test_nothing_is_lost_or_reordered_however_deep_it_lies(plan: Any) -> None:
 
 
 async def test_kinds_of_dicts_and_of_requests_count_as_what_they_are() -> None:
-    class Search(Request):
+    class Search(Request, frozen=True):
         pass
 
     search = Search("https://x.example/")
