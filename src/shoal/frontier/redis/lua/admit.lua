@@ -38,7 +38,7 @@ local function admit(run, groups)
         local known = queues[line.number]
         local strange = {}
         for index, name in ipairs(names) do
-            if wait > 0 or known[name].data[RULED] ~= number then
+            if wait > 0 or known[name][RULED] ~= number then
                 strange[#strange + 1] = name
             end
         end
@@ -51,7 +51,7 @@ local function admit(run, groups)
             if expires > 0 then
                 watch_expiry(expires, id, number, line.number, name)
             end
-            local data = known[name].data
+            local data = known[name]
             if wait > 0 then
                 open_site(site_of(name), rules)
                 delay(line.number, name, number, id, entry, now + wait)

@@ -73,8 +73,8 @@ end
 -- Drop from a site's list what has expired: all of the packed entries, and whatever of the overflow comes first.
 -- Their ends were counted before. What is left inside the overflow is dropped when its turn comes.
 local function trim(line, name)
-    local queue = queue_of(line, name)
-    local data = queue.data
+    local data = queue_of(line, name)
+    change_queue(line, name)
     for at = #data, FIRST, -1 do
         local _, _, _, _, expires = unpack_some(data[at], 4, 0)
         if expires > 0 and expires <= now then
@@ -121,8 +121,7 @@ local function trim(line, name)
     if over ~= 0 and #over == 0 then
         data[OVER] = 0
     end
-    queue.changed = true
-    if is_empty(queue) then
+    if is_empty(data) then
         call('ZREM', base .. 'd:' .. line, name)
         forget_visit(line, name)
     end

@@ -49,18 +49,13 @@ local function find_lines(scrapers, lanes, queues, exits)
 end
 
 -- The slots through which a site can be visited now, by turns, each as often as it has room; least recently used first.
-local function find_openings(site, exits, horizon, most)
-    local openings = {}
-    local pace = max(site[DELAY], site[CRAWL])
-    if site[SITE_DELAY] > 0 then
-        if site[BEGUN] + site[SITE_DELAY] > horizon then
+local function find_openings(site, slots, rules, pace, horizon, most)
+    local openings, rooms = {}, {}
+    if rules.site_delay > 0 then
+        if site[slot_of(site, WHOLE_SITE) + S_BEGUN] + rules.site_delay > horizon then
             return openings
         end
         most = min(most, 1)
-    end
-    local slots = {}
-    for index, exit in ipairs(exits) do
-        slots[index] = slot_of(site, exit)
     end
     if #slots > 1 then
         local place_of = {}
@@ -72,22 +67,25 @@ local function find_openings(site, exits, horizon, most)
             return a < b or (a == b and place_of[one] < place_of[other])
         end)
     end
-    local rooms = {}
-    for _, at in ipairs(slots) do
-        if site[at + S_LIVE] < site[CONCURRENCY] and slot_free_at(site, at) <= horizon then
+    for index = 1, #slots do
+        local at = slots[index]
+        if site[at + S_LIVE] < rules.concurrency and slot_free_at(site, at, pace) <= horizon then
             rooms[#rooms + 1] = at
         end
     end
-    for taken = 0, pace > 0 and 0 or site[CONCURRENCY] - 1 do
-        local before = #openings
-        for _, at in ipairs(rooms) do
-            if #openings >= most then
+    local size = 0
+    for taken = 0, pace > 0 and 0 or rules.concurrency - 1 do
+        local before = size
+        for index = 1, #rooms do
+            local at = rooms[index]
+            if size >= most then
                 return openings
-            elseif site[at + S_LIVE] + taken < site[CONCURRENCY] then
-                openings[#openings + 1] = at
+            elseif site[at + S_LIVE] + taken < rules.concurrency then
+                size = size + 1
+                openings[size] = at
             end
         end
-        if #openings == before then
+        if size == before then
             break
         end
     end
@@ -95,16 +93,19 @@ local function find_openings(site, exits, horizon, most)
 end
 
 -- When the site may next be visited, as far as can be known; a full slot is looked at when a lease ends.
-local function due_at(site, exits)
-    local moment = math.huge
-    for _, exit in ipairs(exits) do
-        local at = slot_of(site, exit)
-        moment = min(moment, site[at + S_LIVE] >= site[CONCURRENCY] and now + site[LEASE] or slot_free_at(site, at))
+local function due_at(site, slots, rules, pace)
+    local moment
+    for index = 1, #slots do
+        local at = slots[index]
+        local free_at = site[at + S_LIVE] >= rules.concurrency and now + rules.lease or slot_free_at(site, at, pace)
+        if not moment or free_at < moment then
+            moment = free_at
+        end
     end
-    if site[SITE_DELAY] > 0 then
-        moment = max(moment, site[BEGUN] + site[SITE_DELAY])
+    if rules.site_delay > 0 then
+        moment = max(moment, site[slot_of(site, WHOLE_SITE) + S_BEGUN] + rules.site_delay)
     end
-    return max(moment, now)
+    return moment > now and moment or now
 end
 
 -- How late a request may start where several leases share one clock: as shoal.politeness.start_window.
@@ -113,18 +114,16 @@ local function start_window(pace)
 end
 
 -- Count one lease on a slot and move its clocks. Answers from when until when it may start, and if it is alone.
-local function take(site, at, token)
-    local pace, site_delay = max(site[DELAY], site[CRAWL]), site[SITE_DELAY]
-    local start_at = max(now, slot_free_at(site, at))
-    if site_delay > 0 then
-        start_at = max(start_at, site[BEGUN] + site_delay)
+local function take(site, at, token, rules, pace)
+    local site_delay = rules.site_delay
+    local start_at = slot_free_at(site, at, pace)
+    if start_at < now then
+        start_at = now
     end
     site[at + S_LIVE] = site[at + S_LIVE] + 1
     site[at + S_USED], site[at + S_LAST], site[at + S_BEFORE] = now, token, site[at + S_BEGUN]
-    if site_delay > 0 then
-        site[LAST], site[BEFORE] = token, site[BEGUN]
-    elseif site[CONCURRENCY] == 1 then
-        return start_at, start_at + floor(site[LEASE] / 2), true
+    if site_delay == 0 and rules.concurrency == 1 then
+        return start_at, start_at + floor(rules.lease / 2), true
     end
     local window = 0
     if pace > 0 and site_delay > 0 then
@@ -132,18 +131,21 @@ local function take(site, at, token)
     elseif pace > 0 or site_delay > 0 then
         window = start_window(max(pace, site_delay))
     end
-    site[at + S_BEGUN] = start_at + window
     if site_delay > 0 then
-        site[BEGUN] = start_at + window
+        local whole = slot_of(site, WHOLE_SITE)
+        start_at = max(start_at, site[whole + S_BEGUN] + site_delay)
+        site[whole + S_LAST], site[whole + S_BEFORE] = token, site[whole + S_BEGUN]
+        site[whole + S_BEGUN] = start_at + window
     end
-    return start_at, start_at + (window > 0 and window or floor(site[LEASE] / 2)), false
+    site[at + S_BEGUN] = start_at + window
+    return start_at, start_at + (window > 0 and window or floor(rules.lease / 2)), false
 end
 
-local function grant(line, name, site, at, run, entry, id)
+local function grant(line, name, site, at, rules, pace, run, entry, id)
     local token = cut(ask.tokens, 9 * granted_count + 1, 9 * granted_count + 9)
     granted_count = granted_count + 1
-    local exit, expires, pace = site[at], now + site[LEASE], max(site[DELAY], site[CRAWL])
-    local start_at, start_by, alone = take(site, at, token)
+    local exit, expires = site[at], now + rules.lease
+    local start_at, start_by, alone = take(site, at, token, rules, pace)
     local member, last, name_head = text(id), 2 * granted_count, head(#name)
     lease_times[last - 1] = text(expires)
     lease_times[last] = member
@@ -168,7 +170,7 @@ local function grant(line, name, site, at, run, entry, id)
 end
 
 -- Pair the openings of one site with the heads of its list.
-local function take_heads(line, name, site, queue, openings)
+local function take_heads(line, name, site, queue, openings, rules, pace)
     local opening, spare = 1, 100
     while openings[opening] and spare > 0 do
         local entry = pop(line.number, name, queue)
@@ -199,7 +201,7 @@ local function take_heads(line, name, site, queue, openings)
                 count(run, 'cancelled', 1)
                 move(run, line, -1, 0)
             else
-                grant(line, name, site, openings[opening], run, entry, id)
+                grant(line, name, site, openings[opening], rules, pace, run, entry, id)
                 opening = opening + 1
             end
         end
@@ -218,17 +220,24 @@ local function draw(place, want, horizon)
         end
         load_sites(names)
         load_queues(line.number, names)
-        local later, over = {}, {}
-        for _, name in ipairs(names) do
+        local later, over, size, exits = {}, {}, 0, place.exits
+        for index = 1, #names do
+            local name = names[index]
             local queue, site = queue_of(line.number, name), site_of(name)
-            local openings = find_openings(site, place.exits, horizon, min(want - granted_count, ready_in(queue)))
-            take_heads(line, name, site, queue, openings)
+            local rules, pace, slots = rules_of(site), pace_of(site), {}
+            for nth = 1, #exits do
+                slots[nth] = slot_of(site, exits[nth])
+            end
+            local openings = find_openings(site, slots, rules, pace, horizon, min(want - granted_count, ready_in(queue)))
+            if openings[1] then
+                take_heads(line, name, site, queue, openings, rules, pace)
+            end
             if is_empty(queue) then
                 over[#over + 1] = name
                 forget_visit(line.number, name)
             else
-                later[#later + 1] = text(due_at(site, place.exits))
-                later[#later + 1] = name
+                later[size + 1], later[size + 2] = text(due_at(site, slots, rules, pace)), name
+                size = size + 2
             end
             if granted_count >= want then
                 break

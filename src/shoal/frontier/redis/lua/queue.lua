@@ -5,7 +5,7 @@
 -- An entry is: id, priority, run, expires_at (0 = never), attempts, crashes, and then what only the client reads.
 local OVER, RULED, FIRST = 2, 3, 4
 local INLINE = 6 -- how many are packed, before the others overflow
-local queues, pushes, news = {}, {}, {}
+local queues, changed_queues, pushes, news = {}, {}, {}, {}
 
 local function load_queues(line, names)
     local known = queues[line]
@@ -14,14 +14,19 @@ local function load_queues(line, names)
         queues[line] = known
     end
     local missing = {}
-    for _, name in ipairs(names) do
+    local size = 0
+    for index = 1, #names do
+        local name = names[index]
         if known[name] == nil then
             known[name] = false
-            missing[#missing + 1] = name
+            size = size + 1
+            missing[size] = name
         end
     end
-    for index, value in ipairs(fetch(base .. 'q:' .. line, missing)) do
-        known[missing[index]] = {data = value and read_record(value) or {-1, 0, 0}, stored = value and true}
+    local records = fetch(base .. 'q:' .. line, missing)
+    for index = 1, size do
+        local record = records[index]
+        known[missing[index]] = record and read_record(record) or {-1, 0, 0}
     end
 end
 
@@ -35,12 +40,21 @@ local function queue_of(line, site)
 end
 
 local function is_empty(queue)
-    return queue.data[FIRST] == nil and queue.data[OVER] == 0
+    return queue[FIRST] == nil and queue[OVER] == 0
+end
+
+local function change_queue(line, name)
+    local changed = changed_queues[line]
+    if not changed then
+        changed = {}
+        changed_queues[line] = changed
+    end
+    changed[name] = true
 end
 
 local function ready_in(queue)
-    local total = #queue.data - FIRST + 1
-    local over = queue.data[OVER]
+    local total = #queue - FIRST + 1
+    local over = queue[OVER]
     if over ~= 0 then
         for at = 2, #over, 4 do
             total = total + over[at]
@@ -83,10 +97,9 @@ end
 
 -- Put a task where it belongs. The first one of a site schedules a visit, from now on.
 local function place(line, name, id, priority, entry)
-    local queue = queue_of(line, name)
-    local data = queue.data
-    queue.changed = true
-    if is_empty(queue) then
+    local data = queue_of(line, name)
+    change_queue(line, name)
+    if is_empty(data) then
         data[RULED] = 0
         local site = site_of(name)
         local known = site[LINES]
@@ -163,8 +176,7 @@ local function refill(line, name, data, at)
 end
 
 -- Take the first task of a site, as its entry; nil if there is none.
-local function pop(line, name, queue)
-    local data = queue.data
+local function pop(line, name, data)
     local over = data[OVER]
     if over ~= 0 then
         local best = 1
@@ -184,7 +196,7 @@ local function pop(line, name, queue)
             refill(line, name, data, best)
         end
     end
-    queue.changed = true
+    change_queue(line, name)
     return table.remove(data, FIRST)
 end
 
@@ -208,24 +220,21 @@ end
 
 local function close_queues()
     close_pushes()
-    for line, known in pairs(queues) do
-        local rows, gone, length = {}, {}, 0
-        for name, queue in pairs(known) do
-            if queue and queue.changed then
-                queue.changed = false
-                if not is_empty(queue) then
-                    rows[length + 1], rows[length + 2] = name, pack(queue.data)
-                    length = length + 2
-                    queue.stored = true
-                elseif queue.stored then
-                    gone[#gone + 1] = name
-                    queue.stored = false
-                end
+    for line, changed in pairs(changed_queues) do
+        local rows, gone, length, known = {}, {}, 0, queues[line]
+        for name in pairs(changed) do
+            local queue = known[name]
+            if is_empty(queue) then
+                gone[#gone + 1] = name
+            else
+                rows[length + 1], rows[length + 2] = name, pack(queue)
+                length = length + 2
             end
         end
         many('HSET', base .. 'q:' .. line, rows)
         many('HDEL', base .. 'q:' .. line, gone)
     end
+    changed_queues = {}
     for line, rows in pairs(news) do
         add_scores(base .. 'd:' .. line, rows)
     end

@@ -19,7 +19,7 @@ load_sites(names)
 for index, row in ipairs(question.leases) do
     local name = sites_of[index]
     if name then
-        later[#later + 1] = text(now + sites[name][LEASE])
+        later[#later + 1] = text(now + rules_of(sites[name]).lease)
         later[#later + 1] = row[1]
     else
         lost[#lost + 1] = index

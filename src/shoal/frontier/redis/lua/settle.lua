@@ -7,12 +7,17 @@ local items, outbox = {}, {}
 
 -- The last lease to be granted knows when the last request began, or that the clock stands where it stood before. For
 -- any other, the clock was already set by those granted later, to the latest moment at which they may begin.
-local function rest(record, begun, before, last, started)
-    if last then
-        record[begun] = max(record[before], started)
+local function rest(site, at, token, started)
+    local begun, before = site[at + S_BEGUN], site[at + S_BEFORE]
+    if token == site[at + S_LAST] then
+        site[at + S_BEGUN] = started > before and started or before
     else
-        record[begun] = max(record[begun], started)
-        record[before] = max(record[before], started)
+        if started > begun then
+            site[at + S_BEGUN] = started
+        end
+        if started > before then
+            site[at + S_BEFORE] = started
+        end
     end
 end
 
@@ -25,17 +30,18 @@ local function free(name, exit, token, started, crawl, kind, wait, penalty)
         site[CRAWL] = crawl
     end
     site[at + S_LIVE] = site[at + S_LIVE] - 1
-    rest(site, at + S_BEGUN, at + S_BEFORE, token == site[at + S_LAST], started)
+    rest(site, at, token, started)
     if kind == SNOOZE and wait > 0 then
         site[at + S_BLOCKED] = max(site[at + S_BLOCKED], now + wait)
         site[at + S_PENALTY] = penalty
     elseif started > 0 and kind ~= SNOOZE and site[at + S_PENALTY] > 0 then
         site[at + S_PENALTY] = site[at + S_PENALTY] - 1
     end
-    local moment = slot_free_at(site, at)
-    if site[SITE_DELAY] > 0 then
-        rest(site, BEGUN, BEFORE, token == site[LAST], started)
-        moment = min(moment, site[BEGUN] + site[SITE_DELAY])
+    local moment, site_delay = slot_free_at(site, at, pace_of(site)), rules_of(site).site_delay
+    if site_delay > 0 then
+        local whole = slot_of(site, WHOLE_SITE)
+        rest(site, whole, token, started)
+        moment = min(moment, site[whole + S_BEGUN] + site_delay)
     end
     look_at(name, changed and now or moment)
 end

@@ -1,22 +1,30 @@
 -- What is known of a site: one packed record in the hash `site`, read and written in batches.
 -- ASIDE: how many of its tasks wait for their own time or for their paused run.
--- BEGUN: by when the last request has surely begun, over all exits; BEFORE: what that was before the lease LAST.
--- LINES: the lines where tasks of this site are ready: 0, the only one, or a list. The slots follow, eight values each.
-local ASIDE, DELAY, SITE_DELAY, CONCURRENCY, HARD, LEASE, CRAWL, BEGUN, BEFORE, LAST, LINES, SLOTS =
-    2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
+-- RULES: the rules of its runs, packed: the same few for very many sites. CRAWL: what its robots.txt asks for.
+-- LINES: the lines where tasks of this site are ready: 0, the only one, or a list. Then its slots, eight values each:
+-- exit, by when the last request has surely begun, what that was before the last lease, a rate limit (or a lost lease
+-- whose request may still be under way), live leases, rate limits in a row, when it was last used, and the last token.
+-- A slot without exit is the clock of the site over all its exits, where the rules have one.
+local ASIDE, RULES, CRAWL, LINES, SLOTS = 2, 3, 4, 5, 6
 local S_BEGUN, S_BEFORE, S_BLOCKED, S_LIVE, S_PENALTY, S_USED, S_LAST, SLOT_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
+local WHOLE_SITE = ''
 
 local sites, changed_sites = {}, {}
 
 local function load_sites(names)
     local missing = {}
-    for _, name in ipairs(names) do
+    local size = 0
+    for index = 1, #names do
+        local name = names[index]
         if sites[name] == nil then
             sites[name] = false
-            missing[#missing + 1] = name
+            size = size + 1
+            missing[size] = name
         end
     end
-    for index, record in ipairs(fetch(base .. 'site', missing)) do
+    local records = fetch(base .. 'site', missing)
+    for index = 1, size do
+        local record = records[index]
         if record then
             sites[missing[index]] = read_record(record)
         end
@@ -29,7 +37,7 @@ local function site_of(name)
     end
     local site = sites[name]
     if not site then
-        site = {-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', 0}
+        site = {-1, 0, '', 0, 0}
         sites[name] = site
     end
     changed_sites[name] = true
@@ -49,15 +57,30 @@ local function is_idle(site)
     return true
 end
 
+local known_rules = {}
+local function rules_of(site)
+    local packed = site[RULES]
+    local rules = known_rules[packed]
+    if not rules then
+        local list = unpack_all(packed)
+        rules = {delay = list[1], site_delay = list[2], concurrency = list[3], hard_timeout = list[4], lease = list[5]}
+        known_rules[packed] = rules
+    end
+    return rules
+end
+
 -- A site with no tasks takes the rules of the run that comes; one with tasks keeps the strictest of both.
-local function open_site(site, rules)
+local function open_site(site, new)
     if is_idle(site) then
-        site[DELAY], site[SITE_DELAY], site[CONCURRENCY] = rules.delay, rules.site_delay, rules.concurrency
-        site[HARD], site[LEASE] = rules.hard_timeout, rules.lease
-    else
-        site[DELAY], site[SITE_DELAY] = max(site[DELAY], rules.delay), max(site[SITE_DELAY], rules.site_delay)
-        site[CONCURRENCY] = min(site[CONCURRENCY], rules.concurrency)
-        site[HARD], site[LEASE] = max(site[HARD], rules.hard_timeout), max(site[LEASE], rules.lease)
+        if not new.packed then
+            new.packed = pack({new.delay, new.site_delay, new.concurrency, new.hard_timeout, new.lease})
+        end
+        site[RULES] = new.packed
+    elseif site[RULES] ~= new.packed then
+        local old = rules_of(site)
+        site[RULES] = pack({max(old.delay, new.delay), max(old.site_delay, new.site_delay),
+                            min(old.concurrency, new.concurrency), max(old.hard_timeout, new.hard_timeout),
+                            max(old.lease, new.lease)})
     end
 end
 
@@ -74,14 +97,24 @@ local function slot_of(site, exit)
     return size + 1
 end
 
-local function slot_free_at(site, at)
-    return max(site[at + S_BEGUN] + max(site[DELAY], site[CRAWL]), site[at + S_BLOCKED])
+-- The delay that counts for the slots of a site.
+local function pace_of(site)
+    local delay, crawl = rules_of(site).delay, site[CRAWL]
+    return crawl > delay and crawl or delay
+end
+
+local function slot_free_at(site, at, pace)
+    local moment, blocked = site[at + S_BEGUN] + pace, site[at + S_BLOCKED]
+    return blocked > moment and blocked or moment
 end
 
 -- A slot of these sites has come free: whoever waits for the site may come as early as that, but not before others.
 local earliest = {}
 local function look_at(name, moment)
-    earliest[name] = min(earliest[name] or moment, moment)
+    local known = earliest[name]
+    if not known or moment < known then
+        earliest[name] = moment
+    end
 end
 
 local function move_visits()
@@ -89,15 +122,17 @@ local function move_visits()
     for name, moment in pairs(earliest) do
         local known = sites[name][LINES]
         if known ~= 0 then
-            moment = text(max(moment, now))
-            for _, line in ipairs(type(known) == 'table' and known or {known}) do
+            moment = text(moment > now and moment or now)
+            local several = type(known) == 'table' and known
+            for index = 1, several and #several or 1 do
+                local line = several and several[index] or known
                 local rows = by_line[line]
                 if not rows then
                     rows = {'XX', 'LT'}
                     by_line[line] = rows
                 end
-                rows[#rows + 1] = moment
-                rows[#rows + 1] = name
+                local size = #rows
+                rows[size + 1], rows[size + 2] = moment, name
             end
         end
     end

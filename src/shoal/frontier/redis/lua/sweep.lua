@@ -48,11 +48,11 @@ local function bring_back(found, hands)
             local entry = ends_at > 0 and cut(lease, ends_at + 1)
             run, line = run_of(run), line_of(line)
             local site = site_of(name)
-            local at, pace = slot_of(site, exit), max(site[DELAY], site[CRAWL])
+            local at, pace, rules = slot_of(site, exit), pace_of(site), rules_of(site)
             site[at + S_LIVE] = site[at + S_LIVE] - 1
-            local free_at = dead_workers[worker] and now + pace or expires + site[HARD] + pace
+            local free_at = dead_workers[worker] and now + pace or expires + rules.hard_timeout + pace
             site[at + S_BLOCKED] = max(site[at + S_BLOCKED], free_at)
-            look_at(name, slot_free_at(site, at))
+            look_at(name, slot_free_at(site, at, pace))
             move(run, line, 0, -1)
             hold_leases(worker, -1)
             if entry then -- otherwise the lane acknowledged it at the claim
