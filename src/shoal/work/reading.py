@@ -84,7 +84,7 @@ class Reading:
             admitted = to_task(request, scraper, task.depth, task.extra.group)
             if isinstance(admitted, Refused):
                 visit.refused += 1
-                log.debug("link refused", scraper=scraper.name, url=admitted.url, reason=admitted.reason)
+                log.debug("link refused", scraper=scraper.name, url=readable(admitted.url), reason=admitted.reason)
             else:
                 tasks.append(admitted)
         return tuple(tasks)
