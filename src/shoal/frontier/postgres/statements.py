@@ -12,6 +12,7 @@ PLANNED: Final = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_material": "off",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
 }

@@ -23,7 +23,7 @@ BEGIN
                t.worker = ANY (_gone) AS known_dead, t.charged, t.lease_until, s.pace, s.hard_timeout
         FROM (
             SELECT *, (NOT worker = ANY (_read) OR id = ANY (_hand))::int AS charged FROM task
-            WHERE id = ANY (_task) AND state = 2 AND (lease_until <= _now OR worker = ANY (_gone))
+            WHERE id = ANY (_task) AND token IS NOT NULL AND (lease_until <= _now OR worker = ANY (_gone))
         ) AS t
         CROSS JOIN LATERAL (
             SELECT run.state = 'cancelled' AS cancelled, run.crashes AS most FROM run WHERE run.id = t.run OFFSET 0) AS r

@@ -9,82 +9,82 @@ CREATE FUNCTION draw(
     exclusive boolean, penalty int, run_id text, url text, site text, handler text, priority int, depth int, attempts int,
     crashes int, extra text
 )
-LANGUAGE plpgsql
+LANGUAGE plpgsql SET enable_hashjoin = on
 AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
     WITH ways AS MATERIALIZED (
-        -- Each way out of each site, as it is now.
-        SELECT p.nth AS turn, p.site, v.ready, v.floor, s.key, greatest(s.delay, s.crawl_delay) AS pace, s.site_delay,
-               s.concurrency, s.lease, s.begun_at AS site_begun,
+        -- Each way out of each site, as it is now. Rows are remembered by their place in the table (ctid): under the lock
+        -- of the site nobody else moves them.
+        SELECT p.nth AS turn, p.site, s.ctid AS site_at, v.ctid AS visit_at, v.ready, v.floor, s.key,
+               greatest(s.delay, s.crawl_delay) AS pace, s.site_delay, s.concurrency, s.lease, s.begun_at AS site_begun,
                CASE WHEN s.site_delay > 0 THEN s.begun_at + s.site_delay ELSE 0 END AS next_at,
-               e.exit, e.nth AS way, coalesce(k.begun_at, 0) AS begun_at, coalesce(k.blocked_until, 0) AS blocked_until,
-               coalesce(k.live, 0) AS live, coalesce(k.last_at, 0) AS last_at, coalesce(k.penalty, 0) AS penalty,
+               e.exit, e.nth AS way, k.ctid AS slot_at, coalesce(k.begun_at, 0) AS begun_at,
+               coalesce(k.blocked_until, 0) AS blocked_until, coalesce(k.live, 0) AS live,
+               coalesce(k.last_at, 0) AS last_at, coalesce(k.penalty, 0) AS penalty,
                greatest(coalesce(k.begun_at, 0) + greatest(s.delay, s.crawl_delay), k.blocked_until) AS free_at
         FROM unnest(_sites) WITH ORDINALITY AS p (site, nth)
         CROSS JOIN LATERAL (
-            SELECT * FROM visit
-            WHERE visit.site = p.site AND visit.line = _line AND visit.due_at <= _horizon OFFSET 0) AS v
-        CROSS JOIN LATERAL (SELECT * FROM site WHERE site.id = p.site OFFSET 0) AS s
+            SELECT visit.ctid, visit.ready, visit.floor FROM visit
+            WHERE visit.site = p.site AND visit.line = _line AND visit.due_at + 0 <= _horizon OFFSET 0) AS v
+        CROSS JOIN LATERAL (SELECT site.ctid, site.* FROM site WHERE site.id = p.site OFFSET 0) AS s
         CROSS JOIN unnest(_exits) WITH ORDINALITY AS e (exit, nth)
-        LEFT JOIN LATERAL (SELECT * FROM slot WHERE slot.site = p.site AND slot.exit = e.exit OFFSET 0) AS k ON true
-    ), openings AS (
+        LEFT JOIN LATERAL (
+            SELECT slot.ctid, slot.* FROM slot WHERE slot.site = p.site AND slot.exit = e.exit OFFSET 0) AS k ON true
+    ), chosen AS MATERIALIZED (
         -- Each possible lease by its slot, least recently used slot first; slots take turns.
-        SELECT w.*, row_number() OVER (PARTITION BY w.turn ORDER BY g.copy, w.last_at, w.way) AS nth
-        FROM ways AS w
-        CROSS JOIN LATERAL generate_series(
-            1, CASE WHEN w.pace > 0 THEN 1 ELSE least(w.concurrency - w.live, _want, w.ready) END) AS g (copy)
-        WHERE w.next_at <= _horizon AND w.free_at <= _horizon AND w.live < w.concurrency
-    ), chosen AS (
         SELECT *
         FROM (
             SELECT o.*, row_number() OVER (ORDER BY o.turn, o.nth) AS rank
-            FROM openings AS o
+            FROM (
+                SELECT w.*, row_number() OVER (PARTITION BY w.turn ORDER BY g.copy, w.last_at, w.way) AS nth
+                FROM ways AS w
+                CROSS JOIN LATERAL generate_series(
+                    1, CASE WHEN w.pace > 0 THEN 1 ELSE least(w.concurrency - w.live, _want, w.ready) END) AS g (copy)
+                WHERE w.next_at <= _horizon AND w.free_at <= _horizon AND w.live < w.concurrency
+            ) AS o
             WHERE o.nth <= CASE WHEN o.site_delay > 0 THEN least(1, o.ready) ELSE o.ready END
         ) AS o
         WHERE o.rank <= _want
-    ), asked AS MATERIALIZED (
-        SELECT c.turn, c.site, c.floor, c.key, c.pace, c.site_delay, c.concurrency, c.lease, c.site_begun, c.next_at,
-               count(*) AS many, array_agg(c.exit ORDER BY c.nth) AS exits, array_agg(c.begun_at ORDER BY c.nth) AS begun,
-               array_agg(c.free_at ORDER BY c.nth) AS free, array_agg(c.penalty ORDER BY c.nth) AS penalties
-        FROM chosen AS c
-        GROUP BY c.turn, c.site, c.floor, c.key, c.pace, c.site_delay, c.concurrency, c.lease, c.site_begun, c.next_at
     ), heads AS MATERIALIZED (
-        SELECT a.turn, a.site, a.key, a.pace, a.site_delay, a.lease, a.site_begun, h.nth,
-               a.exits[h.nth] AS exit, a.begun[h.nth] AS begun_at, a.penalties[h.nth] AS penalty,
-               greatest(_now, a.next_at, a.free[h.nth]) AS start_at,
-               a.concurrency = 1 AND a.site_delay = 0 AS exclusive,
-               CASE WHEN least(nullif(a.pace, 0), nullif(a.site_delay, 0)) IS NULL THEN 0
-                    ELSE greatest(20, least(least(nullif(a.pace, 0), nullif(a.site_delay, 0)) / 20, 200)) END AS start_window,
-               h.id, h.run, h.place, h.priority, h.depth, h.attempts, h.crashes, h.url, h.handler, h.extra, r.run_id,
-               r.state = 'paused' AS held, r.state = 'cancelled' AS cancelled,
-               r.state <> 'paused' AND r.state <> 'cancelled' AND (h.expires_at <= _now) IS TRUE AS expired,
-               r.state <> 'paused' AND r.state <> 'cancelled' AND (h.expires_at <= _now) IS NOT TRUE AS leased
-        FROM asked AS a
-        CROSS JOIN LATERAL (
-            SELECT row_number() OVER () AS nth, t.*
-            FROM (
-                SELECT * FROM task AS t
-                WHERE t.state = 0 AND t.line = _line AND t.site = a.site AND t.place >= a.floor
-                ORDER BY t.place LIMIT a.many
-            ) AS t
+        SELECT c.turn, c.site, c.site_at, c.slot_at, c.key, c.exit, c.pace, c.site_delay, c.lease, c.site_begun, c.begun_at,
+               c.penalty, c.nth, greatest(_now, c.next_at, c.free_at) AS start_at,
+               c.concurrency = 1 AND c.site_delay = 0 AS exclusive, w.start_window,
+               h.task_at, h.id, h.run, h.place, h.priority, h.depth, h.attempts, h.crashes, h.url, h.handler, h.extra,
+               r.run_id, r.state = 'paused' AS held, r.state = 'cancelled' AS cancelled,
+               r.state NOT IN ('paused', 'cancelled') AND (h.expires_at <= _now) IS TRUE AS expired,
+               r.state NOT IN ('paused', 'cancelled') AND (h.expires_at <= _now) IS NOT TRUE AS leased,
+               _tokens[c.rank] AS token,
+               CASE WHEN c.concurrency = 1 AND c.site_delay = 0 THEN c.begun_at
+                    ELSE greatest(_now, c.next_at, c.free_at) + w.start_window END AS begun_after
+        FROM (
+            SELECT a.turn, h.*
+            FROM (SELECT c.turn, c.site, c.floor, count(*) AS many FROM chosen AS c GROUP BY c.turn, c.site, c.floor) AS a
+            CROSS JOIN LATERAL (
+                SELECT row_number() OVER () AS nth, t.*
+                FROM (
+                    SELECT task.ctid AS task_at, task.* FROM task
+                    WHERE task.state = 0 AND task.line = _line AND task.site = a.site AND task.place >= a.floor
+                    ORDER BY task.place LIMIT a.many
+                ) AS t
+            ) AS h
         ) AS h
+        JOIN chosen AS c ON c.turn = h.turn AND c.nth = h.nth
         CROSS JOIN LATERAL (SELECT run.run_id, run.state FROM run WHERE run.id = h.run OFFSET 0) AS r
-    ), leased AS MATERIALIZED (
-        SELECT h.*, _tokens[row_number() OVER (ORDER BY h.turn, h.nth)] AS token,
-               CASE WHEN h.exclusive THEN h.begun_at ELSE h.start_at + h.start_window END AS begun_after
-        FROM heads AS h
-        WHERE h.leased
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN c.pace = 0 AND c.site_delay = 0 THEN 0
+                        ELSE greatest(20, least(coalesce(least(nullif(c.pace, 0), nullif(c.site_delay, 0)), 0) / 20, 200)) END
+                   AS start_window) AS w
     ), given AS (
         UPDATE task
-        SET state = 2, token = l.token, worker = _worker, exit = l.exit, lease_until = _now + l.lease
-        FROM leased AS l
-        WHERE task.id = l.id
+        SET state = 2, token = h.token, worker = _worker, exit = h.exit, lease_until = _now + h.lease
+        FROM heads AS h
+        WHERE task.ctid = h.task_at AND h.leased
     ), aside AS (
-        UPDATE task SET state = 3 FROM heads AS h WHERE task.id = h.id AND h.held
+        UPDATE task SET state = 3 FROM heads AS h WHERE task.ctid = h.task_at AND h.held
     ), ended AS (
-        DELETE FROM task USING heads AS h WHERE task.id = h.id AND (h.expired OR h.cancelled)
+        DELETE FROM task USING heads AS h WHERE task.ctid = h.task_at AND (h.expired OR h.cancelled)
     ), counted AS (
         INSERT INTO tally_change (run, line, waiting, live, leased, done, expired, cancelled)
         SELECT h.run, _line, -count(*) FILTER (WHERE NOT h.held), count(*) FILTER (WHERE h.leased),
@@ -93,60 +93,69 @@ BEGIN
                count(*) FILTER (WHERE h.expired), count(*) FILTER (WHERE h.cancelled)
         FROM heads AS h
         GROUP BY h.run
-    ), taken AS (
-        INSERT INTO slot (site, exit, begun_at, begun_before, live, last_at, last_token)
-        SELECT l.site, l.exit, max(l.begun_after), CASE WHEN count(*) > 1 THEN max(l.begun_after) ELSE max(l.begun_at) END,
-               count(*), _now, (array_agg(l.token ORDER BY l.nth DESC))[1]
-        FROM leased AS l
-        GROUP BY l.site, l.exit
-        ON CONFLICT (site, exit) DO UPDATE
-        SET begun_at = excluded.begun_at, begun_before = excluded.begun_before, live = slot.live + excluded.live,
-            last_at = excluded.last_at, last_token = excluded.last_token
-    ), paced AS (
-        UPDATE site
-        SET begun_at = l.begun_after, begun_before = l.site_begun, last_token = l.token
-        FROM leased AS l
-        WHERE site.id = l.site AND l.site_delay > 0
-    ), slots AS (
+    ), slots AS MATERIALIZED (
         -- The slots as they are now. Sites beyond the one that filled the batch have not been looked at.
-        SELECT b.turn, b.site, max(b.concurrency) AS concurrency, max(b.lease) AS lease, max(b.ready) AS ready,
-               max(b.live) + sum(b.taken) AS live, sum(b.met) AS met, max(b.floor) AS floor, max(b.place) AS place,
-               CASE WHEN max(b.begun_after) IS NULL THEN max(b.free_at)
+        SELECT b.turn, b.site, b.exit, max(b.visit_at) AS visit_at, max(b.slot_at) AS slot_at,
+               max(b.concurrency) AS concurrency, max(b.lease) AS lease, max(b.ready) AS ready, max(b.floor) AS floor,
+               max(b.live) + sum(b.taken) AS live, sum(b.taken) AS taken, sum(b.met) AS met, max(b.place) AS place,
+               max(b.begun_after) AS begun_at, CASE WHEN sum(b.taken) > 1 THEN max(b.begun_after) ELSE max(b.begun_at) END
+               AS begun_before,
+               max(b.last_token) AS last_token,
+               CASE WHEN sum(b.taken) = 0 THEN max(b.free_at)
                     ELSE greatest(max(b.begun_after) + max(b.pace), max(b.blocked_until)) END AS free_at,
-               CASE WHEN max(b.begun_after) IS NOT NULL AND max(b.site_delay) > 0
-                    THEN max(b.begun_after) + max(b.site_delay) ELSE max(b.next_at) END AS next_at
+               CASE WHEN sum(b.taken) > 0 AND max(b.site_delay) > 0 THEN max(b.begun_after) + max(b.site_delay)
+                    ELSE max(b.next_at) END AS next_at
         FROM (
-            SELECT w.turn, w.site, w.exit, w.concurrency, w.lease, w.ready, w.floor, w.live, w.pace, w.site_delay,
-                   w.blocked_until, w.free_at, w.next_at, 0 AS taken, 0 AS met, NULL::bigint AS begun_after,
-                   NULL::bigint AS place
+            SELECT w.turn, w.site, w.exit, w.visit_at, w.slot_at, w.concurrency, w.lease, w.ready, w.floor, w.live, w.pace,
+                   w.site_delay, w.blocked_until, w.free_at, w.next_at, w.begun_at, 0 AS taken, 0 AS met,
+                   NULL::bigint AS begun_after, NULL::bigint AS place, NULL::bigint AS last_token
             FROM ways AS w
             WHERE w.turn <= (SELECT CASE WHEN count(*) < _want THEN cardinality(_sites) ELSE max(c.turn) END FROM chosen AS c)
             UNION ALL
-            SELECT h.turn, h.site, h.exit, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, h.leased::int, 1,
-                   CASE WHEN h.leased THEN CASE WHEN h.exclusive THEN h.begun_at ELSE h.start_at + h.start_window END END,
-                   h.place
+            SELECT h.turn, h.site, h.exit, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL,
+                   h.leased::int, 1, CASE WHEN h.leased THEN h.begun_after END, h.place,
+                   CASE WHEN h.leased THEN last_value(h.token) OVER (
+                       PARTITION BY h.turn, h.exit, h.leased ORDER BY h.nth
+                       ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) END
             FROM heads AS h
         ) AS b
         GROUP BY b.turn, b.site, b.exit
+    ), taken AS (
+        UPDATE slot
+        SET begun_at = s.begun_at, begun_before = s.begun_before, live = s.live, last_at = _now, last_token = s.last_token
+        FROM slots AS s
+        WHERE slot.ctid = s.slot_at AND s.taken > 0
+    ), first_taken AS (
+        INSERT INTO slot (site, exit, begun_at, begun_before, live, last_at, last_token)
+        SELECT s.site, s.exit, s.begun_at, s.begun_before, s.live, _now, s.last_token
+        FROM slots AS s
+        WHERE s.slot_at IS NULL AND s.taken > 0
+    ), paced AS (
+        UPDATE site
+        SET begun_at = h.begun_after, begun_before = h.site_begun, last_token = h.token
+        FROM heads AS h
+        WHERE site.ctid = h.site_at AND h.leased AND h.site_delay > 0
     ), visits AS MATERIALIZED (
-        SELECT s.site, max(s.ready) - sum(s.met) AS ready, greatest(max(s.place) + 1, max(s.floor)) AS floor,
+        SELECT max(s.visit_at) AS visit_at, max(s.ready) - sum(s.met) AS ready,
+               greatest(max(s.place) + 1, max(s.floor)) AS floor,
                greatest(max(s.next_at), min(CASE WHEN s.live >= s.concurrency THEN _now + s.lease ELSE s.free_at END), _now)
                AS due_at
         FROM slots AS s
-        GROUP BY s.site
+        GROUP BY s.turn
     ), put_off AS (
         UPDATE visit
         SET due_at = v.due_at, ready = v.ready, floor = v.floor
         FROM visits AS v
-        WHERE visit.site = v.site AND visit.line = _line AND v.ready > 0
+        WHERE visit.ctid = v.visit_at AND v.ready > 0
     ), finished AS (
-        DELETE FROM visit USING visits AS v WHERE visit.site = v.site AND visit.line = _line AND v.ready <= 0
+        DELETE FROM visit USING visits AS v WHERE visit.ctid = v.visit_at AND v.ready <= 0
     )
-    SELECT l.id, l.token, l.exit, l.start_at,
-           l.start_at + CASE WHEN l.exclusive OR l.start_window = 0 THEN l.lease / 2 ELSE l.start_window END,
-           _now + l.lease, l.pace, l.exclusive, l.penalty, l.run_id, l.url, l.key, l.handler, l.priority, l.depth, l.attempts,
-           l.crashes, l.extra
-    FROM leased AS l
-    ORDER BY l.turn, l.nth;
+    SELECT h.id, h.token, h.exit, h.start_at,
+           h.start_at + CASE WHEN h.exclusive OR h.start_window = 0 THEN h.lease / 2 ELSE h.start_window END,
+           _now + h.lease, h.pace, h.exclusive, h.penalty, h.run_id, h.url, h.key::text, h.handler, h.priority, h.depth,
+           h.attempts, h.crashes, h.extra
+    FROM heads AS h
+    WHERE h.leased
+    ORDER BY h.turn, h.nth;
 END
 $$;

@@ -46,7 +46,7 @@ BEGIN
             FROM unnest(_link_of) WITH ORDINALITY AS u (settlement, nth)
             LEFT JOIN LATERAL (
                 SELECT t.run FROM task AS t CROSS JOIN run AS r
-                WHERE t.id = _task[u.settlement] AND t.state = 2 AND t.token = _token[u.settlement]
+                WHERE t.id = _task[u.settlement] AND t.token = _token[u.settlement]
                   AND r.id = t.run AND r.run_id = _run_id[u.settlement] AND r.state <> 'cancelled'
                 OFFSET 0) AS t ON true;
             _fresh := remember(_link_run, _link_key);

@@ -9,7 +9,7 @@ BEGIN
     IF _patient THEN
         _sites := ARRAY(
             SELECT v.site FROM visit AS v WHERE v.line = _line AND v.due_at <= _horizon
-            ORDER BY v.due_at, v.site LIMIT _most);
+            ORDER BY v.due_at LIMIT _most);
         PERFORM 1 FROM site WHERE id = ANY (_sites) ORDER BY id FOR NO KEY UPDATE;
         RETURN nullif(_sites, '{}');
     END IF;
@@ -18,7 +18,7 @@ BEGIN
         SELECT v.site
         FROM visit AS v JOIN site AS s ON s.id = v.site
         WHERE v.line = _line AND v.due_at <= _horizon
-        ORDER BY v.due_at, v.site
+        ORDER BY v.due_at
         LIMIT _most
         FOR NO KEY UPDATE OF s SKIP LOCKED
     ) AS d;

@@ -8,7 +8,7 @@ BEGIN
     _ids := ARRAY(
         SELECT t.site FROM unnest(_task, _token) AS u (task, token)
         CROSS JOIN LATERAL (
-            SELECT t.site FROM task AS t WHERE t.id = u.task AND t.state = 2 AND t.token = u.token OFFSET 0) AS t
+            SELECT t.site FROM task AS t WHERE t.id = u.task AND t.token = u.token OFFSET 0) AS t
         UNION
         SELECT s.id FROM (SELECT DISTINCT u.site FROM unnest(_site, _fresh) AS u (site, fresh) WHERE u.fresh) AS u
         CROSS JOIN LATERAL (SELECT s.id FROM site AS s WHERE s.key = u.site OFFSET 0) AS s

@@ -16,10 +16,10 @@ BEGIN
     FROM unnest(_task, _token) AS u (task, token)
     CROSS JOIN LATERAL (
         SELECT t.id, t.token FROM task AS t CROSS JOIN run AS r
-        WHERE t.id = u.task AND t.state = 2 AND t.token = u.token AND r.id = t.run AND r.state <> 'cancelled'
+        WHERE t.id = u.task AND t.token = u.token AND r.id = t.run AND r.state <> 'cancelled'
         OFFSET 0) AS t;
     _ids := ARRAY(
-        SELECT t.id FROM task AS t WHERE t.id = ANY (_ids) AND t.token = ANY (_token) AND t.state = 2
+        SELECT t.id FROM task AS t WHERE t.id = ANY (_ids) AND t.token = ANY (_token)
         FOR NO KEY UPDATE SKIP LOCKED);
     UPDATE task SET lease_until = _now + (SELECT s.lease FROM site AS s WHERE s.id = task.site)
     WHERE id = ANY (_ids);

@@ -35,7 +35,8 @@ CREATE TABLE run (
     lanes jsonb NOT NULL
 ) WITH (fillfactor = 70);
 CREATE INDEX run_results ON run (results_until) WHERE results_until IS NOT NULL;
-CREATE INDEX run_state ON run (state);
+CREATE INDEX run_unfinished ON run (id) WHERE state = 'running' AND sealed;
+CREATE INDEX run_cancelled ON run (id) WHERE state = 'cancelled';
 
 -- One line per queue, scraper, lane and pool of exits: what a worker can ask for. `waiting` and `live` (leases, also those
 -- of lanes that acknowledge themselves) are true together with what `tally_change` adds to them.
@@ -96,9 +97,9 @@ CREATE TABLE visit (
     ready int NOT NULL,
     PRIMARY KEY (site, line)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
-CREATE INDEX visit_due ON visit (line, due_at, site);
+CREATE INDEX visit_due ON visit (line, due_at);
 
--- state: 0 ready, 1 waits for `not_before`, 2 leased, 3 held back because its run is paused.
+-- state: 0 ready, 1 waits for `not_before`, 2 leased (only then it has a token), 3 held back because its run is paused.
 -- `place`: the order of tasks within their line and site: higher priority first, then first come.
 CREATE SEQUENCE task_number;
 CREATE TABLE task (

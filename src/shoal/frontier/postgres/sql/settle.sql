@@ -24,7 +24,7 @@ BEGIN
              WITH ORDINALITY AS u (run_id, task, token, kind, started, wait, penalty, requests, received, refused,
                                    duplicates, crawl_delay, url, note, group_name, n, body, nth)
         CROSS JOIN LATERAL (
-            SELECT * FROM task WHERE task.id = u.task AND task.state = 2 AND task.token = u.token OFFSET 0) AS t
+            SELECT * FROM task WHERE task.id = u.task AND task.token = u.token OFFSET 0) AS t
         CROSS JOIN LATERAL (
             SELECT run.state = 'cancelled' AS cancelled FROM run
             WHERE run.id = t.run AND run.run_id = u.run_id OFFSET 0) AS r
