@@ -393,7 +393,6 @@ async def test_a_mistake_in_the_scraper_is_a_dead_letter_at_once(
     assert crawled.items == [{"kept": True}]
 
 
-@pytest.mark.xfail(strict=True, reason="the door lets in what no store can hold, and every worker that meets it ends")
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -58,7 +58,7 @@ def retry_after(value: str | None, now: Moment) -> Millis | None:
         return min(int(text[:12]), 10**9) * 1000
     try:
         moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

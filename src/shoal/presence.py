@@ -13,6 +13,7 @@ import secrets
 import socket
 import struct
 import tempfile
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,9 @@ from shoal.frontier.protocol import WorkerInfo
 
 PLACES = 256
 """How many tasks a notebook has room for. Those beyond are not noted, and so not charged."""
+
+KEPT_SECONDS = 7 * 24 * 3600
+"""How long the notebook of a dead worker is kept for whoever brings back its leases."""
 
 _ENTRY = struct.Struct("<q")
 
@@ -107,9 +111,19 @@ def read_notebook(path: str | None) -> frozenset[int] | None:
     return frozenset(task for (task,) in _ENTRY.iter_unpack(content[: PLACES * _ENTRY.size]) if task)
 
 
+def _clear_away(folder: Path) -> None:
+    """Throw away notebooks that nobody has asked for in a week."""
+    for old in folder.glob("shoal-*.hand"):
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > KEPT_SECONDS:
+                old.unlink()
+
+
 def introduce() -> tuple[WorkerInfo, Notebook]:
     """A new worker in this process: host, process and chance make its id unique."""
     pid = os.getpid()
     worker_id = f"{socket.gethostname()}-{pid}-{secrets.token_hex(3)}"
-    notebook = Notebook(Path(tempfile.gettempdir()) / f"shoal-{worker_id}.hand")
+    folder = Path(tempfile.gettempdir())
+    _clear_away(folder)
+    notebook = Notebook(folder / f"shoal-{worker_id}.hand")
     return WorkerInfo(worker_id, this_machine(), pid, started(pid) or 0, str(notebook.path)), notebook

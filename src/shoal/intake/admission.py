@@ -23,6 +23,9 @@ MOST_PRIORITY = 1_000_000
 """Priorities reach from minus this to this."""
 
 _PAGE = Kind.PAGE
+_UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError)
+_stored = msgspec.json.Encoder().encode
+_as_stored = msgspec.json.Decoder(Extra).decode
 
 
 class Refused(NamedTuple):
@@ -132,21 +135,26 @@ def _is_plain(request: Request) -> bool:
 
 
 def _extra(request: Request, scraper: Scraper, group: str | None) -> Extra:
+    """What most requests do not have, as every store will give it back. Raises BadScraper for what none can hold."""
     if request.data is not None:
         _check_data(request, scraper)
     body = request.body
-    return Extra(
-        data=request.data,
-        group=group,
-        method=request.method.upper(),
-        headers=dict(request.headers) if request.headers else None,
-        body=body.encode() if isinstance(body, str) else body,
-        kind=request.kind,
-    )
+    try:
+        extra = Extra(
+            data=request.data,
+            group=group,
+            method=request.method.upper(),
+            headers=dict(request.headers) if request.headers else None,
+            body=body.encode() if isinstance(body, str) else body,
+            kind=request.kind,
+        )
+        return _as_stored(_stored(extra))
+    except (AttributeError, *_UNSTORABLE) as error:
+        raise BadScraper(f"{_asks(request, scraper)} in a way that cannot be stored: {error}.") from error
 
 
 def _check_data(request: Request, scraper: Scraper) -> None:
     try:
         msgspec.json.encode(request.data)
-    except (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError) as error:
+    except _UNSTORABLE as error:
         raise BadScraper(f"{_asks(request, scraper)} with data that JSON cannot hold: {error}.") from error
