@@ -136,3 +136,83 @@ def running_redis(*options: str) -> Iterator[RedisServer]:
             yield server
         finally:
             server.kill()
+
+
+@contextlib.contextmanager
+def running_cluster(nodes: int = 3) -> Iterator[list[RedisServer]]:
+    """A Redis Cluster of so many masters, without replicas, for as long as the block runs."""
+    with tempfile.TemporaryDirectory(prefix="shoal-cluster-") as folder, contextlib.ExitStack() as stack:
+        servers = []
+        for number in range(nodes):
+            place = Path(folder) / str(number)
+            place.mkdir()
+            options = (
+                "--cluster-enabled",
+                "yes",
+                "--cluster-config-file",
+                "nodes.conf",
+                "--cluster-node-timeout",
+                "2000",
+            )
+            server = RedisServer(place, *options, port=free_port(also=10_000))
+            server.start()
+            stack.callback(server.kill)
+            servers.append(server)
+        hosts = [f"127.0.0.1:{server.port}" for server in servers]
+        subprocess.run(
+            [find_program("redis-cli"), "--cluster", "create", *hosts, "--cluster-replicas", "0", "--cluster-yes"],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+        until = time.monotonic() + START_WITHIN
+        while not all(b"cluster_state:ok" in server.ask("CLUSTER", "INFO") for server in servers):
+            if time.monotonic() > until:
+                raise RuntimeError("the cluster did not come together")
+            time.sleep(0.05)
+        yield servers
+
+
+@contextlib.contextmanager
+def running_sentinel(name: str = "main") -> Iterator[tuple[RedisServer, RedisServer, RedisServer]]:
+    """A master, its replica and a sentinel that watches them, for as long as the block runs."""
+    with tempfile.TemporaryDirectory(prefix="shoal-sentinel-") as folder, contextlib.ExitStack() as stack:
+        places = [Path(folder) / part for part in ("master", "replica", "sentinel")]
+        for place in places:
+            place.mkdir()
+        master = RedisServer(places[0])
+        replica = RedisServer(places[1], "--replicaof", "127.0.0.1", str(master.port))
+        watcher = Sentinel(places[2])
+        watcher.watch(name, master.port)
+        for server in (master, replica, watcher):
+            server.start()
+            stack.callback(server.kill)
+        until = time.monotonic() + START_WITHIN
+        while b"master_link_status:up" not in replica.ask("INFO", "replication") or not watcher.knows_replica(name):
+            if time.monotonic() > until:
+                raise RuntimeError("the replica did not find its master, or the sentinel not the replica")
+            time.sleep(0.05)
+        yield master, replica, watcher
+
+
+class Sentinel(RedisServer):
+    """One redis-server in sentinel mode."""
+
+    def watch(self, name: str, port: int) -> None:
+        """Write the configuration, which a sentinel needs as a file. It decides alone and fast."""
+        lines = [
+            f"port {self.port}",
+            "bind 127.0.0.1",
+            f"dir {self.folder}",
+            f"logfile {self.folder / 'server.log'}",
+            f"sentinel monitor {name} 127.0.0.1 {port} 1",
+            f"sentinel down-after-milliseconds {name} 500",
+            f"sentinel failover-timeout {name} 3000",
+        ]
+        (self.folder / "sentinel.conf").write_text("\n".join(lines) + "\n")
+
+    def knows_replica(self, name: str) -> bool:
+        return b"num-slaves\r\n$1\r\n1" in self.ask("SENTINEL", "MASTER", name)
+
+    def _settings(self) -> list[str]:
+        return [str(self.folder / "sentinel.conf"), "--sentinel"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from redis.asyncio import RedisCluster
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ResponseError
 
 from shoal.clock import Clock
 from shoal.errors import EngineBroken, EngineUnavailable
-from shoal.frontier.redis.address import Address
-from shoal.frontier.redis.store import Store, connect, log
+from shoal.frontier.redis.address import EXAMPLES, Address, Shape
+from shoal.frontier.redis.store import Client, Store, connect, log
 from shoal.frontier.redis.trouble import clear_errors
 
 SCHEMA_VERSION = 1
@@ -36,26 +36,21 @@ async def open_store(address: Address, *, create: bool, clock: Clock | None) -> 
     return store, tuple(losses)
 
 
-async def _servers(client: Any) -> list[tuple[dict[str, Any], dict[str, str]]]:
+async def _servers(client: Client) -> list[tuple[dict[str, Any], dict[str, str]]]:
     """What each server that can be written to says about itself, and its settings where it tells them."""
-    if isinstance(client, RedisCluster):
-        await client.initialize()
-        answers = []
-        for node in client.get_primaries():
-            info = await client.info(target_nodes=node)
-            answers.append((info, await _settings(client, target_nodes=node)))
-        return answers
-    return [(await client.info(), await _settings(client))]
+    if not isinstance(client, RedisCluster):
+        return [await _server(client)]
+    await client.initialize()
+    return [await _server(client, target_nodes=node) for node in client.get_primaries()]
 
 
-async def _settings(client: Any, **where: Any) -> dict[str, str]:
+async def _server(client: Client, **where: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    info = await client.execute_command("INFO", **where)
     try:
-        found = await client.config_get("appendfsync", **where)
+        found = await client.execute_command("CONFIG GET", "appendfsync", **where)
     except ResponseError:  # hosted servers often keep CONFIG to themselves
-        return {}
-    except RedisError:
-        raise
-    return {_text(name): _text(value) for name, value in found.items()}
+        found = {}
+    return info, {_text(name): _text(value) for name, value in found.items()}
 
 
 def _text(value: object) -> str:
@@ -69,6 +64,9 @@ def _check(address: Address, info: dict[str, Any], settings: dict[str, str]) -> 
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers < OLDEST_REDIS:
         raise EngineUnavailable(f"Redis {version} at {where} is too old; Shoal needs 6.2 or newer.")
+    if (info.get("redis_mode") == "cluster") != (address.shape is Shape.CLUSTER):
+        wanted = "redis+cluster" if info.get("redis_mode") == "cluster" else "redis"
+        raise EngineUnavailable(f"Redis at {where} is set up in another way: write {EXAMPLES[wanted]} instead.")
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
         raise EngineUnavailable(

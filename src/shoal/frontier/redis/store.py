@@ -62,8 +62,7 @@ class Store:
         ran. Nothing is sent twice on its own. Asking again is safe: settlements that had their effect are then
         answered as late (their results are kept), and leases that were granted unheard come back when they expire.
         """
-        if self._closed:
-            raise EngineUnavailable(f"The connection to Redis at {self.address.shown} has been closed.")
+        self._must_be_open()
         now = False if self._clock is None else self._clock.now()
         payload = encode((now, self.partitions, partition, question))
         script = SCRIPTS[verb]
@@ -75,6 +74,7 @@ class Store:
 
     async def command(self, *words: Any) -> Any:
         """One plain command, for looking only."""
+        self._must_be_open()
         with clear_errors(self.address.shown):
             return await self.client.execute_command(*words)
 
@@ -83,6 +83,29 @@ class Store:
         if not self._closed:
             self._closed = True
             await self.client.aclose()
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise EngineUnavailable(f"The connection to Redis at {self.address.shown} has been closed.")
+
+
+class Watched:
+    """A client for whichever server Sentinel says is the master at the moment."""
+
+    def __init__(self, address: Address, **options: Any) -> None:
+        about_sentinels = {"socket_timeout": CONNECT_TIMEOUT, "protocol": 2}
+        self._watchers = Sentinel(address.hosts, sentinel_kwargs=about_sentinels)  # type: ignore[no-untyped-call]
+        self._master: Any = self._watchers.master_for(
+            address.master, connection_pool_class=SentinelConnectionPool, **options
+        )
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        return await self._master.execute_command(*args, **options)
+
+    async def aclose(self) -> None:
+        await self._master.aclose()
+        for watcher in self._watchers.sentinels:
+            await watcher.aclose()
 
 
 def connect(address: Address) -> Client:
@@ -104,18 +127,7 @@ def connect(address: Address) -> Client:
                 startup_nodes=nodes, ssl=address.tls, retry=never_twice, max_connections=CONNECTIONS, **options, **tls
             )
         case Shape.SENTINEL:
-            watchers = Sentinel(  # type: ignore[no-untyped-call]
-                address.hosts,
-                sentinel_kwargs={"socket_timeout": CONNECT_TIMEOUT, "protocol": 2},
-            )
-            client: Redis = watchers.master_for(
-                address.master,
-                connection_pool_class=SentinelConnectionPool,
-                db=address.db,
-                retry=never_twice,
-                **options,
-            )
-            return client
+            return Watched(address, db=address.db, retry=never_twice, **options)
         case Shape.SINGLE:
             [(host, port)] = address.hosts[:1]
             if address.tls:

@@ -34,10 +34,12 @@ _BEGINNINGS: tuple[tuple[str, type[EngineError], str], ...] = (
     ("READONLY", EngineUnavailable, "Redis at {where} is a replica that cannot be written to. Name its master."),
     ("MASTERDOWN", EngineUnavailable, "Redis at {where} has lost its master."),
     ("CLUSTERDOWN", EngineUnavailable, "The Redis Cluster at {where} is down: {text}."),
+    ("Cluster mode is not enabled", EngineUnavailable, "Redis at {where} is no cluster: write redis://host:port/0."),
+    ("MOVED", EngineUnavailable, "Redis at {where} is a part of a cluster: write redis+cluster://host:port."),
     ("BUSY", EngineUnavailable, "Redis at {where} is busy with a script of another program."),
     ("invalid DB index", EngineUnavailable, "Redis at {where} does not have the database that the engine URL names."),
     ("DB index is out of range", EngineUnavailable, "Redis at {where} has fewer databases than the engine URL names."),
-    ("SELECT is not allowed", EngineUnavailable, "Redis at {where} is a cluster: write redis+cluster://… instead."),
+    ("SELECT is not allowed", EngineUnavailable, "Redis at {where} is a cluster: write redis+cluster://host:port."),
     ("WRONGTYPE", EngineBroken, "The keys of Shoal at {where} were changed by another program. Use another prefix."),
 )
 

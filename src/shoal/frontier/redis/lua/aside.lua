@@ -19,6 +19,11 @@ local function close_expiry()
     expiring, no_longer_expiring = {}, {}
 end
 
+-- A number of fixed width, so that those of the same moment are in order.
+local function padded(id)
+    return string.format('%017.0f', id)
+end
+
 local function put_aside(line, name, run, id, entry)
     local site = site_of(name)
     site[ASIDE] = site[ASIDE] + 1
@@ -28,7 +33,7 @@ end
 local function delay(line, name, run, id, entry, not_before)
     put_aside(line, name, run, id, entry)
     call('SADD', base .. 'a:' .. run, id)
-    call('ZADD', base .. 'w:' .. line, not_before, id)
+    call('ZADD', base .. 'w:' .. line, not_before, padded(id))
 end
 
 local function hold(line, name, run, id, entry)
@@ -43,8 +48,10 @@ local function ripen(line, most)
     if not first[1] or tonumber(first[2]) > now then
         return first[1] and tonumber(first[2])
     end
-    local ids = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, most)
-    table.sort(ids, function(one, other) return tonumber(one) < tonumber(other) end)
+    local members, ids = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, most), {}
+    for index, member in ipairs(members) do
+        ids[index] = text(tonumber(member))
+    end
     local by_run, names, rows = {}, {}, fetch(base .. 'aside', ids)
     for index, row in ipairs(rows) do
         local _, run, _, name, entry = unpack_some(row, 4, 0)
@@ -62,7 +69,7 @@ local function ripen(line, most)
         site[ASIDE] = site[ASIDE] - 1
     end
     many('HDEL', base .. 'aside', ids)
-    many('ZREM', key, ids)
+    many('ZREM', key, members)
     for run, some in pairs(by_run) do
         many('SREM', base .. 'a:' .. run, some)
     end
@@ -82,44 +89,38 @@ local function trim(line, name)
         end
     end
     close_pushes()
-    local over = data[OVER]
     local at = 1
-    while over ~= 0 and over[at] do
-        local key = overflow_key(line, name, over[at])
+    while data[OVER] ~= 0 and data[OVER][at] do
+        local over = data[OVER]
+        local sorted = over[at + 4]
+        local key = overflow_key(line, name, over[at], sorted)
         for _ = 1, 40 do
-            local stale, first = 0, nil
-            for _, entry in ipairs(call('LRANGE', key, 0, 63)) do
-                local _, id, _, _, expires = unpack_some(entry, 4, 0)
+            local entries, stale = call(sorted and 'ZRANGE' or 'LRANGE', key, 0, 63), 0
+            for _, entry in ipairs(entries) do
+                local _, _, _, _, expires = unpack_some(entry, 4, 0)
                 if expires == 0 or expires > now then
-                    first = id
                     break
                 end
                 stale = stale + 1
             end
             if stale > 0 then
-                call('LTRIM', key, stale, -1)
+                if sorted then
+                    call('ZREMRANGEBYRANK', key, 0, stale - 1)
+                else
+                    call('LTRIM', key, stale, -1)
+                end
                 over[at + 1] = over[at + 1] - stale
             end
-            if first then
-                over[at + 2] = first
-                break
-            elseif over[at + 1] <= 0 then
+            if stale < 64 then
                 break
             end
         end
-        if over[at + 1] <= 0 then
-            for _ = 1, 4 do
-                table.remove(over, at)
-            end
+        if over[at + 1] > 0 then
+            over[at + 2] = first_of(key, sorted)
+            at = at + GROUP
         else
-            if not call('LINDEX', key, 0) then break end
-            local _, first = unpack_some(call('LINDEX', key, 0), 1, 0)
-            over[at + 2] = first
-            at = at + 4
+            forget_overflow(data, at)
         end
-    end
-    if over ~= 0 and #over == 0 then
-        data[OVER] = 0
     end
     if is_empty(data) then
         call('ZREM', base .. 'd:' .. line, name)
@@ -132,13 +133,14 @@ local function take_aside(id, run, line, name)
     local site = site_of(name)
     site[ASIDE] = site[ASIDE] - 1
     call('HDEL', base .. 'aside', id)
-    call('ZREM', base .. 'w:' .. line, id)
+    call('ZREM', base .. 'w:' .. line, padded(tonumber(id)))
     call('SREM', base .. 'a:' .. run, id)
     call('SREM', base .. 'h:' .. run, id)
 end
 
 -- End waiting tasks whose time is over. Answers how many.
 local function end_expired(most)
+    close_expiry()
     local members = call('ZRANGEBYSCORE', base .. 'x', '-inf', now, 'LIMIT', 0, most)
     if #members == 0 then
         return 0

@@ -27,7 +27,7 @@ local function line_of(number)
     if not line then
         local row = cmsgpack.unpack(call('HGET', base .. 'ln', number))
         line = {number = number, queue = row[1], scraper = row[2], lane = row[3], pool = row[4], auto_ack = row[5],
-                waiting = 0, leased = 0}
+                counter = 'lane:' .. row[3], waiting = 0, leased = 0}
         lines[number] = line
     end
     return line
@@ -62,7 +62,7 @@ local function move(run, line, waiting, leased)
     line.waiting = line.waiting + waiting
     line.leased = line.leased + leased
     if waiting + leased ~= 0 then
-        count(run, 'lane:' .. line.lane, waiting + leased)
+        count(run, line.counter, waiting + leased)
     end
 end
 

@@ -45,6 +45,7 @@ local function seal()
 end
 
 local verbs = {
+    look = function() end,
     seal = function()
         if not run.sealed then
             seal()

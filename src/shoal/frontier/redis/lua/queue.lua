@@ -1,9 +1,11 @@
 -- The ready tasks of a site in one line, in order: higher priority first, then first come.
--- The first few are packed into one record of the hash q:<line>, from FIRST on. The rest overflow into lists, one for
--- each priority, which are in order by themselves; OVER knows the priority, count, first and last of each (0 = none).
+-- The first few are packed into one record of the hash q:<line>, from FIRST on. The rest overflow, for each priority
+-- into a list (o:, what comes in order, compact) and, rarely, into a sorted set (z:, what comes back in between).
+-- OVER knows of each: its priority, how many, the first, the last, and if it is a sorted set; 0 = there are none.
 -- RULED: a run whose rules the site has taken on and cannot lose before this list is empty.
 -- An entry is: id, priority, run, expires_at (0 = never), attempts, crashes, and then what only the client reads.
 local OVER, RULED, FIRST = 2, 3, 4
+local GROUP = 5 -- values in OVER for each
 local INLINE = 6 -- how many are packed, before the others overflow
 local queues, changed_queues, pushes, news = {}, {}, {}, {}
 
@@ -56,7 +58,7 @@ local function ready_in(queue)
     local total = #queue - FIRST + 1
     local over = queue[OVER]
     if over ~= 0 then
-        for at = 2, #over, 4 do
+        for at = 2, #over, GROUP do
             total = total + over[at]
         end
     end
@@ -75,8 +77,8 @@ local function insert(data, id, priority, entry)
     table.insert(data, at + 1, entry)
 end
 
-local function overflow_key(line, site, priority)
-    return base .. 'o:' .. line .. ':' .. priority .. ':' .. site
+local function overflow_key(line, site, priority, sorted)
+    return base .. (sorted and 'z:' or 'o:') .. line .. ':' .. priority .. ':' .. site
 end
 
 local function push(key, entry)
@@ -120,58 +122,79 @@ local function place(line, name, id, priority, entry)
         data[FIRST] = entry
         return
     end
-    local over = data[OVER]
+    local over, list, set = data[OVER], nil, nil
     if over ~= 0 then
-        for at = 1, #over, 4 do
+        for at = 1, #over, GROUP do
             if over[at] == priority then
-                if id > over[at + 3] then
-                    push(overflow_key(line, name, priority), entry)
-                    over[at + 1], over[at + 3] = over[at + 1] + 1, id
-                elseif id < over[at + 2] and #data >= FIRST + INLINE then
-                    close_pushes()
-                    call('LPUSH', overflow_key(line, name, priority), entry)
-                    over[at + 1], over[at + 2] = over[at + 1] + 1, id
+                if over[at + 4] then
+                    set = at
                 else
-                    insert(data, id, priority, entry)
+                    list = at
                 end
-                return
             end
         end
     end
-    if #data < FIRST + INLINE then
+    if list and id > over[list + 3] then
+        push(overflow_key(line, name, priority), entry)
+        over[list + 1], over[list + 3] = over[list + 1] + 1, id
+    elseif #data < FIRST + INLINE then
         insert(data, id, priority, entry)
-        return
+    elseif list and id < over[list + 2] then
+        close_pushes()
+        call('LPUSH', overflow_key(line, name, priority), entry)
+        over[list + 1], over[list + 2] = over[list + 1] + 1, id
+    elseif set then
+        call('ZADD', overflow_key(line, name, priority, true), id, entry)
+        over[set + 1], over[set + 2], over[set + 3] = over[set + 1] + 1, min(over[set + 2], id), max(over[set + 3], id)
+    else
+        if over == 0 then
+            over = {}
+            data[OVER] = over
+        end
+        local size = #over
+        over[size + 1], over[size + 2], over[size + 3], over[size + 4], over[size + 5] = priority, 1, id, id, list ~= nil
+        if list then
+            call('ZADD', overflow_key(line, name, priority, true), id, entry)
+        else
+            push(overflow_key(line, name, priority), entry)
+        end
     end
-    if over == 0 then
-        over = {}
-        data[OVER] = over
-    end
-    local size = #over
-    over[size + 1], over[size + 2], over[size + 3], over[size + 4] = priority, 1, id, id
-    push(overflow_key(line, name, priority), entry)
 end
 
--- Take some of the list that begins at `at` in the overflow, and merge them with the packed ones.
-local function refill(line, name, data, at)
-    close_pushes()
+-- The number of the first task that an overflow has.
+local function first_of(key, sorted)
+    local entry = sorted and call('ZRANGE', key, 0, 0)[1] or not sorted and call('LINDEX', key, 0)
+    local _, id = unpack_some(entry, 1, 0)
+    return id
+end
+
+local function forget_overflow(data, at)
     local over = data[OVER]
-    local key = overflow_key(line, name, over[at])
-    local entries = call('LPOP', key, INLINE)
-    for _, entry in ipairs(entries) do
-        local _, id, priority = unpack_some(entry, 2, 0)
-        insert(data, id, priority, entry)
-    end
-    over[at + 1] = over[at + 1] - #entries
-    if over[at + 1] > 0 then
-        local _, first = unpack_some(call('LINDEX', key, 0), 1, 0)
-        over[at + 2] = first
-        return
-    end
-    for _ = 1, 4 do
+    for _ = 1, GROUP do
         table.remove(over, at)
     end
     if #over == 0 then
         data[OVER] = 0
+    end
+end
+
+-- Take some of the overflow that begins at `at`, and merge them with the packed ones.
+local function refill(line, name, data, at)
+    close_pushes()
+    local over = data[OVER]
+    local sorted = over[at + 4]
+    local key = overflow_key(line, name, over[at], sorted)
+    local entries = call(sorted and 'ZPOPMIN' or 'LPOP', key, INLINE)
+    local step = sorted and 2 or 1
+    for index = 1, #entries, step do
+        local _, id, priority = unpack_some(entries[index], 2, 0)
+        insert(data, id, priority, entries[index])
+    end
+    over[at + 1] = over[at + 1] - #entries / step
+    if over[at + 1] > 0 then
+        over[at + 2] = first_of(key, sorted)
+    else
+        forget_overflow(data, at)
     end
 end
 
@@ -180,8 +203,8 @@ local function pop(line, name, data)
     local over = data[OVER]
     if over ~= 0 then
         local best = 1
-        for at = 5, #over, 4 do
-            if over[at] > over[best] then
+        for at = 1 + GROUP, #over, GROUP do
+            if over[at] > over[best] or (over[at] == over[best] and over[at + 2] < over[best + 2]) then
                 best = at
             end
         end

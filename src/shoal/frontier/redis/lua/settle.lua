@@ -61,7 +61,10 @@ local function keep(run, number, record, here, parcels, links)
     if here then
         links[#links + 1] = {run, here}
     end
-    for _, parcel in ipairs(parcels or {}) do
+    if not parcels then
+        return
+    end
+    for _, parcel in ipairs(parcels) do
         local serial = call('HINCRBY', base .. 'meta', 'parcel', 1)
         call('HSET', base .. 'out', serial, pack(parcel[1], run.id, parcel[2]))
         call('ZADD', base .. 'outz', now, serial)
