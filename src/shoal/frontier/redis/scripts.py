@@ -1,4 +1,31 @@
-"""The Lua of this engine: one script per verb in `lua/`, made of the pieces that its first line names."""
+"""The Lua of this engine: one script per verb in `lua/`, made of the pieces that its first line names.
+
+What a partition holds, each name behind the tag `{prefix:partition}:`. <run> and <line> are numbers.
+
+    meta                version, partitions, and the counters that number runs, lines, tasks and parcels
+    runs, r:<run>       numbers of runs by their ids; what a run is, and its state
+    c:<run>             counters of a run
+    s:<run>:<bucket>    keys that a run has seen, as 64-bit numbers in 2**14 sets
+    lines, ln, lc, tot  lines by name, lines by number, their counts, counts by scraper and lane
+    act:…, ql:<queue>   lines in use by scraper and lane, lines of a queue
+    held                lines that are held back because their run is paused or cancelled
+    site                rules, clocks and slots of each site
+    d:<line>            sites of a line by the time of their next visit
+    q:<line>            the first ready tasks of each site, packed
+    o:…, z:…            the tasks behind those: a list, and a sorted set for what came back in between
+    aside, w:<line>     tasks that do not wait for their site; those of them that wait for their time, by time
+    a:<run>, h:<run>    delayed tasks and held tasks of a run
+    x                   waiting tasks by the time they expire
+    lease, le           leases by task, and by the time they run out
+    wk, ws, wn, wm:…    workers: who they are, when they were seen, how many leases they hold, who is on a machine
+    it:<run>, res       batches of items in order; ended runs by the time their results go
+    dead:<run>, dz:…    dead letters, and their order
+    k:<key>             the cache
+    out, outz, in       parcels for other partitions, their order, and those that arrived here
+    cancelled, thaw, spread, revived    runs with something left to do for a sweep
+
+A task is in exactly one place: packed with its site (q, o, z), aside, in its lease, or dead; and moves with its entry.
+"""
 
 from __future__ import annotations
 

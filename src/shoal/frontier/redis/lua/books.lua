@@ -1,6 +1,7 @@
 -- Runs and lines, and what this script adds to their counters. Written once, by close_books.
 -- r:<run> what a run is, c:<run> its counters, lines/ln/lc the lines by name, by number, and their counts.
 local runs, lines = {}, {}
+local decides = false -- whether this script is the one that decides how a run is
 
 local function run_of(number)
     local run = runs[number]
@@ -107,7 +108,7 @@ local function reopen(run)
     call('HSET', key, 'state', 'running')
     call('HDEL', key, 'ended_at', 'results_until')
     call('ZREM', base .. 'res', run.number)
-    if partitions > 1 and not ask.verb then -- the other partitions are to know
+    if partitions > 1 and not decides then -- the others are to know
         call('SADD', base .. 'revived', run.id)
     end
 end

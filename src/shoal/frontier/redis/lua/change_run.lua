@@ -5,6 +5,7 @@
 local ENDED = {finished = true, cancelled = true}
 local RELEASE_AT_MOST = 2000
 local question = ask[4]
+decides = true
 local run = find_run(question.run)
 if not run then
     return false
