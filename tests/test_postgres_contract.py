@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import ClassVar
 
 import pytest
 
-from servers.postgres import PostgresServer, need_programs
+from servers.postgres import shared_server
 from shoal.clock import Millis
 from shoal.frontier.postgres.engine import PostgresEngine, open_postgres
 from shoal.testing.frontier_contract import Capability, FrontierContract, Harness
 from shoal.testing.jump_clock import JumpClock
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    made = PostgresServer(need_programs())
-    try:
-        made.create()
-        yield made
-    finally:
-        made.destroy()
 
 
 class PostgresHarness:
@@ -54,10 +44,10 @@ class PostgresHarness:
 
 class TestPostgres(FrontierContract):
     @pytest.fixture
-    async def harness(self, server: PostgresServer) -> AsyncIterator[Harness]:
+    async def harness(self) -> AsyncIterator[Harness]:
         schema = f"test_{secrets.token_hex(6)}"
-        made = PostgresHarness(server.url(schema=schema))
+        made = PostgresHarness(shared_server().url(schema=schema))
         made.engine = await open_postgres(made.url, clock=made.clock)
         yield made
         await made.close()
-        server.sql(f"DROP SCHEMA {schema} CASCADE", database="shoal")
+        shared_server().sql(f"DROP SCHEMA {schema} CASCADE", database="shoal")

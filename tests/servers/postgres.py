@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,15 @@ class PostgresServer:
     def _as_owner(self, command: list[str]) -> list[str]:
         """PostgreSQL refuses to run as root."""
         return ["runuser", "-u", "postgres", "--", *command] if os.geteuid() == 0 else command
+
+
+@cache
+def shared_server() -> PostgresServer:
+    """One server for all tests of this process that do not hurt it. It goes when the process ends."""
+    server = PostgresServer(need_programs())
+    atexit.register(server.destroy)
+    server.create()
+    return server
 
 
 def _free_port() -> int:

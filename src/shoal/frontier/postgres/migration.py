@@ -41,16 +41,24 @@ async def prepare(connection: Any, address: Address, *, create: bool) -> None:
 
 
 async def _version(connection: Any, address: Address) -> int | None:
-    """The version of the schema; None = there is none."""
-    name = f"{quoted(address.schema)}.meta"
-    if await connection.fetchval(f"SELECT to_regclass({_literal(name)}) IS NULL"):
+    """The version of the schema; None = there is none.
+
+    Looked up in the catalogue's tables: `to_regclass` may remember from before the lock that there was nothing.
+    """
+    there = await connection.fetchval(
+        "SELECT EXISTS (SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = $1 AND c.relname = 'meta')",
+        address.schema,
+    )
+    if not there:
         return None
+    name = f"{quoted(address.schema)}.meta"
     return int(await connection.fetchval(f"SELECT value::int FROM {name} WHERE key = 'version'"))  # noqa: S608 - quoted
 
 
 async def _migrate(connection: Any, address: Address, version: int) -> None:
     schema = quoted(address.schema)
-    if not await connection.fetchval(f"SELECT to_regnamespace({_literal(schema)}) IS NOT NULL"):
+    if not await connection.fetchval("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", address.schema):
         await connection.execute(f"CREATE SCHEMA {schema}")
     await connection.execute(f"SET LOCAL search_path TO {schema}")
     if version < 1:
