@@ -139,6 +139,26 @@ async def test_mass_ripening_keeps_order(server: RedisServer, stack: AsyncExitSt
     assert names(leases) == [f"a.example/late/{n}" for n in range(2_500)]
 
 
+async def test_a_cancelled_run_ends_in_bounded_steps(server: RedisServer, stack: AsyncExitStack) -> None:
+    """More than a sweep may touch, in lists, sets aside and packed records: all of it ends, and is counted once."""
+    scene = await staged(stack, own_store(server))
+    await scene.open_run(delay=0)
+    await scene.put(*pages("a.example", 2_500), *(f"{n}.example/1" for n in range(1_500)))
+    await scene.put(*pages("late.example", 900, wait=60_000), *pages("b.example", 100, lane="files", ttl=9_000))
+    await scene.frontier.cancel_run("run")
+    steps = []
+    while (swept := await scene.frontier.sweep()).cancelled:
+        steps.append(swept.cancelled)
+    assert sum(steps) == 5_000
+    assert max(steps) <= 2_000
+    counts = await scene.counters()
+    assert (counts.cancelled, counts.remaining) == (5_000, 0)
+    assert (await scene.reader.sites(), (await scene.exchange()).left) == ([], 0)
+    store = scene.engine._store  # type: ignore[attr-defined]
+    left = {key.partition(b"}:")[2].partition(b":")[0] for key in await store.command("KEYS", f"{store.tag(0)}:*")}
+    assert not left & {b"d", b"q", b"o", b"z", b"w", b"x", b"a", b"h", b"aside"}, "nothing of it is left in memory"
+
+
 # Partitions
 
 

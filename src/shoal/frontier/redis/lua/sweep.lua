@@ -109,6 +109,9 @@ end
 -- The ready tasks of a line that belongs to one cancelled run.
 local function cancel_line(run, number, budget)
     local line, done = line_of(number), 0
+    if budget <= 0 then
+        return 0
+    end
     for _, name in ipairs(call('ZRANGE', base .. 'd:' .. number, 0, budget - 1)) do
         local queue = queue_of(number, name)
         while done < budget do
