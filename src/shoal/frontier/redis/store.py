@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any, Protocol
 from zlib import crc32
 
-from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster, SSLConnection
+from redis.asyncio import ConnectionPool, Redis, RedisCluster, SSLConnection
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
@@ -16,12 +17,12 @@ from redis.exceptions import NoScriptError
 from shoal.clock import Clock
 from shoal.errors import EngineUnavailable
 from shoal.frontier.redis.address import Address, Shape
-from shoal.frontier.redis.scripts import SCRIPTS
+from shoal.frontier.redis.scripts import SCRIPTS, Script
 from shoal.frontier.redis.trouble import clear_errors
 from shoal.frontier.redis.wire import encode
 
-CONNECTIONS = 32
-"""Most connections of one engine. Whoever finds none free waits for one."""
+CALLS_AT_ONCE = 32
+"""Most calls of one engine that are under way, and so its connections (in a cluster: to each node). Others wait."""
 
 SOCKET_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 5.0
@@ -46,6 +47,7 @@ class Store:
         self.partitions = partitions
         self._clock = clock
         self._closed = False
+        self._room = asyncio.Semaphore(CALLS_AT_ONCE)
 
     def tag(self, partition: int) -> str:
         """What all keys of a partition begin with. The braces make a cluster keep them together."""
@@ -65,18 +67,22 @@ class Store:
         self._must_be_open()
         now = False if self._clock is None else self._clock.now()
         payload = encode((now, self.partitions, partition, question))
-        script = SCRIPTS[verb]
+        async with self._room:
+            return await self._run(SCRIPTS[verb], self.tag(partition), payload)
+
+    async def _run(self, script: Script, tag: str, payload: bytes) -> Any:
         with clear_errors(self.address.shown):
             try:
-                return await self.client.execute_command("EVALSHA", script.sha, 1, self.tag(partition), payload)
+                return await self.client.execute_command("EVALSHA", script.sha, 1, tag, payload)
             except NoScriptError:  # first use, a restart, or SCRIPT FLUSH
-                return await self.client.execute_command("EVAL", script.text, 1, self.tag(partition), payload)
+                return await self.client.execute_command("EVAL", script.text, 1, tag, payload)
 
     async def command(self, *words: Any) -> Any:
         """One plain command, for looking only."""
         self._must_be_open()
-        with clear_errors(self.address.shown):
-            return await self.client.execute_command(*words)
+        async with self._room:
+            with clear_errors(self.address.shown):
+                return await self.client.execute_command(*words)
 
     async def close(self) -> None:
         """Let go. The second time: nothing."""
@@ -124,7 +130,12 @@ def connect(address: Address) -> Client:
         case Shape.CLUSTER:
             nodes = [ClusterNode(host, port) for host, port in address.hosts]
             return RedisCluster(
-                startup_nodes=nodes, ssl=address.tls, retry=never_twice, max_connections=CONNECTIONS, **options, **tls
+                startup_nodes=nodes,
+                ssl=address.tls,
+                retry=never_twice,
+                max_connections=CALLS_AT_ONCE + 1,
+                **options,
+                **tls,
             )
         case Shape.SENTINEL:
             return Watched(address, db=address.db, retry=never_twice, **options)
@@ -132,13 +143,11 @@ def connect(address: Address) -> Client:
             [(host, port)] = address.hosts[:1]
             if address.tls:
                 tls["connection_class"] = SSLConnection
-            pool = BlockingConnectionPool(
+            pool = ConnectionPool(
                 host=host,
                 port=port,
                 db=address.db,
                 retry=never_twice,
-                max_connections=CONNECTIONS,
-                timeout=SOCKET_TIMEOUT,
                 **options,
                 **tls,
             )
