@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -43,8 +43,7 @@ class Claimed:
     wake_at: Moment | None
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(msgspec.Struct):
     """One way out of a site, as it is now."""
 
     exit: str
@@ -56,8 +55,7 @@ class Slot:
     begun_before: Moment = 0
 
 
-@dataclass(slots=True)
-class Visit:
+class Visit(msgspec.Struct):
     """A site that is due, and through which slots it can be visited how often right now."""
 
     site: int
@@ -70,7 +68,7 @@ class Visit:
     hard_timeout: Millis
     begun_at: Moment
     slots: list[Slot]
-    openings: list[Slot] = field(default_factory=list)
+    openings: list[Slot] = []
     last_token: int = 0
     begun_before: Moment = 0
 

@@ -28,7 +28,7 @@ def enqueue(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> Enqueued:
         tx.lines[lines[task.lane]]["waiting"] += 1
     sites: list[list[object]] = [[site, load] for site, load in loads.items()]
     open_sites(tx, run.policy, sites)
-    numbers: dict[str, int] = tx.rows("number_sites", sites=sites)
+    numbers = tx.number_sites(loads)
     rows = [_row(tx, run, task, lines[task.lane], numbers[task.site]) for task in fresh]
     tx.run("insert_tasks", run=run.id, tasks=rows)
     counts["waiting"] += len(fresh)
@@ -69,11 +69,7 @@ def _unseen(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> list[NewT
             keyed.setdefault(task.key, len(keyed))
     if not keyed:
         return list(tasks)
-    keys = b"".join(keyed)
-    indices = tx.rows("find_fresh", run=run.id, keys=keys, indices=list(range(len(keyed))))
-    if indices:
-        tx.run("remember_keys", run=run.id, keys=keys, indices=indices)
-    new = set(indices)
+    new = set(_remember_keys(tx, run, b"".join(keyed), len(keyed)))
     fresh: list[NewTask] = []
     for task in tasks:
         if task.key is None:
@@ -81,6 +77,20 @@ def _unseen(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> list[NewT
         elif (index := keyed[task.key]) in new:
             new.discard(index)
             fresh.append(task)
+    return fresh
+
+
+def _remember_keys(tx: Transaction, run: RunRow, keys: bytes, count: int) -> list[int]:
+    """The places of the keys that are new to the run; from now on they are not. Most often all are: so that first."""
+    everything = list(range(count))
+    tx.connection.execute("SAVEPOINT keys")
+    if tx.run("remember_keys", run=run.id, keys=keys, indices=everything) == count:
+        fresh = everything
+    else:
+        tx.connection.execute("ROLLBACK TO keys")
+        fresh = tx.rows("find_fresh", run=run.id, keys=keys, indices=everything)
+        tx.run("remember_keys", run=run.id, keys=keys, indices=fresh)
+    tx.connection.execute("RELEASE keys")
     return fresh
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+import msgspec
+
 from shoal.clock import Millis, Moment
 from shoal.frontier.sqlite.enqueue import enqueue
 from shoal.frontier.sqlite.transaction import Transaction, encode
@@ -13,8 +15,7 @@ from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
 from shoal.task import NewTask, RunState
 
 
-@dataclass(slots=True)
-class Rest:
+class Rest(msgspec.Struct):
     """Since when a slot, or a site over all its exits, is at rest, as this batch of settlements leaves it.
 
     `begun_at` is by when the last request has surely begun; `begun_before`, what it was before the last lease.
@@ -36,7 +37,6 @@ class Rest:
             self.begun_before = max(self.begun_before, started or 0)
 
 
-@dataclass(slots=True)
 class SlotClock(Rest):
     """A slot: its rest, its rate limit, its delay, and how many leases it is rid of."""
 
@@ -50,7 +50,6 @@ class SlotClock(Rest):
         return max(self.begun_at + self.delay, self.blocked_until)
 
 
-@dataclass(slots=True)
 class SiteClock(Rest):
     """A site over all its exits. `look_at`: as early as that, it may be worth a visit."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -47,9 +48,11 @@ class Transaction:
     the tasks that are ready for a visit (line and site).
     """
 
-    def __init__(self, connection: sqlite3.Connection, now: Moment) -> None:
+    def __init__(self, connection: sqlite3.Connection, now: Moment, numbers: dict[str, int] | None = None) -> None:
         self.connection = connection
         self.now = now
+        self.known_numbers = {} if numbers is None else numbers
+        self.new_numbers: dict[str, int] = {}
         self.runs: defaultdict[int, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.lines: defaultdict[int, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.loads: defaultdict[int, int] = defaultdict(int)
@@ -97,14 +100,25 @@ class Transaction:
             self.run("schedule", places=places, now=self.now)
             if any(ready < 0 for _, _, ready in places):
                 self.run("end_visits", places=places)
-        self.forget()
+        self._clear_books()
 
     def forget(self) -> None:
-        """Start the books anew, as after a verb that was undone."""
+        """Start anew, as after a verb that was undone."""
+        self._clear_books()
+        self.new_numbers.clear()
+
+    def _clear_books(self) -> None:
         self.runs.clear()
         self.lines.clear()
         self.loads.clear()
         self.ready.clear()
+
+    def number_sites(self, sites: Collection[str]) -> dict[str, int]:
+        """The numbers of sites that exist. A site keeps its number for ever, so those once committed are remembered."""
+        unknown = [site for site in sites if site not in self.known_numbers and site not in self.new_numbers]
+        if unknown:
+            self.new_numbers |= self.rows("number_sites", sites=unknown)
+        return {site: self.known_numbers.get(site) or self.new_numbers[site] for site in sites}
 
 
 def _bound(values: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ Answer = TypeVar("Answer")
 Verb = Callable[[Transaction], Any]
 
 GROUP_AT_MOST = 64
+REMEMBERED_SITES = 50_000
 
 
 @dataclass(slots=True)
@@ -51,6 +52,7 @@ class Writer:
         self._clock = clock
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._closed = False
+        self._numbers: dict[str, int] = {}
         self._thread = threading.Thread(target=self._work, name="shoal-sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -89,10 +91,11 @@ class Writer:
         try:
             with clear_errors(self._path):
                 self._connection.execute("BEGIN IMMEDIATE")
-                tx = Transaction(self._connection, self._clock.now())
+                tx = Transaction(self._connection, self._clock.now(), self._numbers)
                 for call in calls:
                     self._run(tx, call, alone=len(calls) == 1)
                 self._connection.execute("COMMIT")
+                self._remember(tx.new_numbers)
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to those who wait, not to this thread
             self._roll_back()
             for call in calls:
@@ -116,6 +119,11 @@ class Writer:
             self._connection.execute("ROLLBACK TO verb")
         if not alone:
             self._connection.execute("RELEASE verb")
+
+    def _remember(self, numbers: dict[str, int]) -> None:
+        if len(self._numbers) + len(numbers) > REMEMBERED_SITES:
+            self._numbers.clear()
+        self._numbers |= numbers
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:

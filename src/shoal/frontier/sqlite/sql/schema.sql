@@ -95,10 +95,9 @@ CREATE TABLE visit (
     site INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
     ready INTEGER NOT NULL,
-    PRIMARY KEY (line, site)
+    PRIMARY KEY (site, line)
 ) WITHOUT ROWID;
 CREATE INDEX visit_due ON visit (line, due_at);
-CREATE INDEX visit_site ON visit (site);
 
 -- state: 0 ready, 1 waits for `not_before`, 2 leased, 3 held back because its run is paused
 CREATE TABLE task (
