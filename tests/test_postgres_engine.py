@@ -208,14 +208,14 @@ class TestCost:
     async def cost_of_a_round(self, engine: PostgresEngine, url: str, schema: str) -> int:
         """Enqueue, claim, settle, claim: 50 each. Counters are sent when a session ends, so the engine is closed."""
         connection = await asyncpg.connect(shared_server().url())
-        await engine._connections._let_go()
+        await engine._connections.let_go()
         await asyncio.sleep(0.3)
         before = await self.touched(connection, schema)
         leases = (await engine.frontier.exchange(ask(50))).leases
         assert len(leases) == 50
         await engine.frontier.exchange(ask(50, *(done(lease, b"{}") for lease in leases)))
         await engine.frontier.enqueue("run", [task for n in range(50) for task in pages(f"500-{n}.example", 1)])
-        await engine._connections._let_go()
+        await engine._connections.let_go()
         await asyncio.sleep(0.3)
         after = await self.touched(connection, schema)
         await connection.close()
@@ -321,11 +321,12 @@ class TestReconnecting:
         engine = await open_postgres(shared_server().url(schema=schema, connections="1"))
         await engine.frontier.create_run(NewRun("run", "shop", Policy(delay=0)))
         await engine.frontier.enqueue("run", pages("a.example", 3))
-        await engine._connections._idle[0].execute("DEALLOCATE ALL")
+        await engine.frontier.exchange(ask())
+        await engine._connections._idle[0].connection.execute("DEALLOCATE ALL")
         for _ in range(3):
             [lease] = (await engine.frontier.exchange(ask(1))).leases
             assert (await engine.frontier.exchange(ask(0, done(lease)))).late == []
-        assert engine._connections._pooled
+        assert not engine._connections._prepares
         await engine.close()
 
     async def test_a_cancelled_call_leaves_no_half_used_connection(self, schema: str) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -23,40 +24,75 @@ TRIES = 10
 """How often a verb is repeated that lost against others."""
 
 
+class Link:
+    """One connection, with the statements that it has prepared.
+
+    Statements are named by what they say: behind a pooler, where a name may meet the statement of another client, it
+    can only meet the same one.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self._statements: dict[str, Any] = {}
+
+    @property
+    def is_closed(self) -> bool:
+        return bool(self.connection.is_closed())
+
+    async def fetch(self, query: str, values: Sequence[Any]) -> list[Any]:
+        """One round trip, from the second time on."""
+        statement = self._statements.get(query)
+        if statement is None:
+            name = f"shoal_{sha256(query.encode()).hexdigest()[:32]}"
+            statement = self._statements[query] = await self.connection.prepare(query, name=name)
+        rows: list[Any] = await statement.fetch(*values)
+        return rows
+
+    async def fetch_unprepared(self, query: str, values: Sequence[Any]) -> list[Any]:
+        """Several round trips, in a transaction: so a pooler sends all of them to the same server."""
+        async with self.connection.transaction():
+            rows: list[Any] = await self.connection.fetch(query, *values)
+            return rows
+
+    async def close(self) -> None:
+        """Say goodbye, or else hang up."""
+        try:
+            await self.connection.close(timeout=2)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+            self.connection.terminate()
+
+
 class Connections:
     """Calls functions of the schema. Answers are given only when they are durable."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self._schema = quoted(address.schema)
-        self._idle: list[Any] = []
+        self._idle: list[Link] = []
         self._room = asyncio.Semaphore(address.connections)
         self._closed = False
-        self._pooled = False
+        self._prepares = True
         self._chance = random.Random()  # noqa: S311 - spreads repeats, hides nothing
 
     async def connect(self) -> Any:
         """A new connection, outside of the pool."""
-        return await asyncpg.connect(
-            self.address.dsn, timeout=CONNECT_TIMEOUT, statement_cache_size=0 if self._pooled else 200
-        )
+        return await asyncpg.connect(self.address.dsn, timeout=CONNECT_TIMEOUT, statement_cache_size=0)
 
     async def rows(self, function: str, *values: Any) -> list[Any]:
         """What a function answers. Repeated, bounded and with jitter, as long as it loses against others."""
         places = ", ".join(f"${number}" for number in range(1, len(values) + 1))
         query = f"SELECT * FROM {self._schema}.{function}({places})"  # noqa: S608 - names of our own
         with clear_errors(self.address):
-            for attempt in range(1, TRIES + 1):
+            for attempt in range(1, TRIES):
                 try:
                     return await self._fetch(query, values)
                 except asyncpg.PostgresError as error:
-                    if error.sqlstate in FORGOTTEN and not self._pooled:
-                        self._pooled = True
-                        await self._let_go()
-                    elif error.sqlstate not in AGAIN or attempt == TRIES:
+                    if error.sqlstate in FORGOTTEN:
+                        self._prepares = False
+                    elif error.sqlstate not in AGAIN:
                         raise
                 await asyncio.sleep(self._chance.uniform(0, 0.002 * 2 ** min(attempt, 6)))
-        raise AssertionError("unreachable")
+            return await self._fetch(query, values)
 
     async def row(self, function: str, *values: Any) -> Any:
         """The one row of a function that answers one."""
@@ -69,46 +105,42 @@ class Connections:
     async def close(self) -> None:
         """Let go of all connections. The second time: nothing."""
         self._closed = True
-        await self._let_go()
+        await self.let_go()
+
+    async def let_go(self) -> None:
+        """Close what is idle. The next call opens a new one."""
+        idle, self._idle = self._idle, []
+        for link in idle:
+            await link.close()
 
     async def _fetch(self, query: str, values: Sequence[Any]) -> list[Any]:
-        async with self._one() as connection:
-            if not self._pooled:
-                rows: list[Any] = await connection.fetch(query, *values)
-                return rows
-            async with connection.transaction():  # so that a pooler gives the same server to all parts of the call
-                return list(await connection.fetch(query, *values))
+        async with self._one() as link:
+            if self._prepares:
+                return await link.fetch(query, values)
+            return await link.fetch_unprepared(query, values)
 
     @asynccontextmanager
-    async def _one(self) -> AsyncIterator[Any]:
+    async def _one(self) -> AsyncIterator[Link]:
         if self._closed:
             raise EngineUnavailable(f"The engine at {self.address.shown} has been closed.")
         async with self._room:
-            connection = await self._take()
+            link = await self._take()
             fine = False
             try:
-                yield connection
+                yield link
                 fine = True
             except asyncpg.PostgresError:
-                fine = not connection.is_closed()
+                fine = True
                 raise
             finally:
-                if fine and not self._closed and not connection.is_closed():
-                    self._idle.append(connection)
-                else:
-                    connection.terminate()
+                if fine and not self._closed and not link.is_closed:
+                    self._idle.append(link)
+                else:  # also when a call was cancelled: its answer may still be on the way
+                    link.connection.terminate()
 
-    async def _take(self) -> Any:
+    async def _take(self) -> Link:
         while self._idle:
-            connection = self._idle.pop()
-            if not connection.is_closed():
-                return connection
-        return await self.connect()
-
-    async def _let_go(self) -> None:
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            try:
-                await connection.close(timeout=2)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-                connection.terminate()
+            link = self._idle.pop()
+            if not link.is_closed:
+                return link
+        return Link(await self.connect())

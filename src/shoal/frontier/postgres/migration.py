@@ -20,9 +20,9 @@ async def prepare(connection: Any, address: Address, *, create: bool) -> None:
         raise EngineUnavailable(
             f"PostgreSQL {server.major} at {address.host} is too old; Shoal needs {OLDEST_SERVER // 10000} or newer."
         )
-    if await _version(connection, address) == SCHEMA_VERSION:
-        return
     async with connection.transaction():
+        if await _version(connection, address) == SCHEMA_VERSION:
+            return
         await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext({_literal(address.schema)}))")
         version = await _version(connection, address)
         if version == SCHEMA_VERSION:
