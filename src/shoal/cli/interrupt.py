@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-ECHO = 0.25
+ECHO = 0.5
 """Seconds in which a second signal is taken for an echo of the first: `timeout` and some shells send it twice."""
 _SHOW_CURSOR = b"\x1b[?25h"
 
@@ -64,14 +64,19 @@ class Interruption:
 
 @contextmanager
 def interruptible(drain: Callable[[], None], force: Callable[[], None]) -> Iterator[Interruption]:
-    """Within the block, signals call `drain` the first time and `force` the second. Needs a running loop."""
+    """Within the block, signals call `drain` the first time and `force` the second. Needs a running loop.
+
+    Once it has come to that, signals are treated so until the process ends: an echo of the first may come when the
+    block has ended already, and must not cut short what is said at the end.
+    """
     interruption = Interruption(drain, force)
     before = {number: signal.signal(number, interruption) for number in SIGNALS}
     try:
         yield interruption
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not interruption.times:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @contextmanager
