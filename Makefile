@@ -18,7 +18,8 @@ run: $(VENV)/.ready ## crawl the bundled demo shop with examples/books.py; the i
 	@$(BIN)/python -m shoal.demo --port 8808 -- \
 	  $(BIN)/shoal run examples/books.py --engine sqlite:///$(DEMO_ENGINE) -o books.jsonl
 
-test: $(VENV)/.ready-dev ## run the tests
+test: $(VENV)/.ready-dev ## run the tests (installs the servers that they start for themselves)
+	@scripts/servers
 	$(BIN)/pytest $(ARGS)
 
 check: $(VENV)/.ready-dev ## lint, format, types, import contracts
