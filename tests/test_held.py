@@ -42,12 +42,13 @@ def held(
     window: Millis = 150_000,
     life: Millis = 300_000,
     shift: float | None = None,
+    slack: float = 0.0,
 ) -> HeldLease:
     now = clock.now()
     task = Task(1, "run", "test", URL, "x.example", "bulk", None, 0, 0, 0, 0, NO_EXTRA)
     start = now + start_in
     lease = Lease(task, 7, "direct", now, start, start + window, now + life, delay, exclusive)
-    return HeldLease(lease, clock, float(NOON) if shift is None else shift)
+    return HeldLease(lease, clock, float(NOON) if shift is None else shift, slack)
 
 
 @dataclass
@@ -237,3 +238,18 @@ async def test_cancelled_while_it_waits(clock: JumpClock, monkeypatch: pytest.Mo
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert lease.started_at is None
+
+
+async def test_where_the_time_of_the_store_is_uncertain_no_request_starts_early(clock: JumpClock) -> None:
+    """The shift is too high by up to the slack: the store's clock may still be before `start_at` when ours is past it."""
+    slack = 40.0
+    lease = held(clock, start_in=20, shift=NOON + slack, slack=slack)
+    await lease.next_start()
+    assert clock.now() >= lease.lease.start_at
+
+
+def test_where_the_time_of_the_store_is_uncertain_a_lease_is_not_believed_to_live_too_long(clock: JumpClock) -> None:
+    certain, uncertain = held(clock), held(clock, shift=NOON + 40.0, slack=40.0)
+    for lease in (certain, uncertain):
+        lease.renewed(clock.elapsed())
+    assert uncertain.expires_at == certain.expires_at

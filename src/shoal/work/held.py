@@ -29,14 +29,17 @@ class HeldLease:
     """One lease, with its request starts measured by the store's clock.
 
     `shift` is what turns this machine's `elapsed` into the store's time. Where it is not known exactly it is too high,
-    so that a start is never believed to be earlier than it was.
+    by at most `slack`: so that a start is never believed to be earlier than it was, and never made earlier than it may.
     `delay`: the least time between two starts of this lease; it may be raised while the lease is held.
     `renew_at`: when the lease is to be renewed, by `elapsed`.
     """
 
-    __slots__ = ("_clock", "_seen", "_shift", "delay", "expires_at", "lease", "received", "renew_at", "starts")
+    __slots__ = (
+        "_clock", "_seen", "_shift", "_slack",
+        "delay", "expires_at", "lease", "received", "renew_at", "starts",
+    )  # fmt: skip
 
-    def __init__(self, lease: Lease, clock: Clock, shift: float) -> None:
+    def __init__(self, lease: Lease, clock: Clock, shift: float, slack: float = 0.0) -> None:
         self.lease = lease
         self.delay = lease.delay
         self.expires_at = lease.expires_at
@@ -46,6 +49,7 @@ class HeldLease:
         self._seen = 0.0
         self._clock = clock
         self._shift = shift
+        self._slack = slack
 
     def __call__(self) -> None:
         """The gate: a request starts now. Raises TooLate if it may not: no longer, or not so soon after the last one.
@@ -76,7 +80,8 @@ class HeldLease:
 
     def renewed(self, elapsed: float) -> None:
         """The store has extended the lease, at the latest from this moment of `elapsed` on."""
-        self.expires_at = math.floor(elapsed + self._shift) + self.lease.expires_at - self.lease.claimed_at
+        life = self.lease.expires_at - self.lease.claimed_at
+        self.expires_at = math.floor(elapsed + self._shift - self._slack) + life
         self.renew_at = elapsed + self._life_before_renewal
 
     @property
@@ -88,7 +93,7 @@ class HeldLease:
         """Wait until the first or one more request of this lease may start. Raises NeedsAnotherLease if none may."""
         lease = self.lease
         if not self.starts:
-            moment: float = lease.start_at
+            moment: float = lease.start_at + self._slack
         elif not self.delay:
             return
         elif lease.exclusive and self.delay <= PATIENCE:

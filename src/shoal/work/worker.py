@@ -204,6 +204,7 @@ class Worker:
         self._asked = asyncio.ensure_future(self._engine.frontier.exchange(ask))
         try:
             granted = await asyncio.shield(self._asked)
+            self._received = self._clock.elapsed()
         except Exception:
             self._asked = None
             raise
@@ -217,14 +218,11 @@ class Worker:
         return granted
 
     def _hold(self, lease: Lease, granted: Granted) -> HeldLease:
-        return HeldLease(lease, self._clock, self._shift(granted))
-
-    def _shift(self, granted: Granted) -> float:
-        """What turns local `elapsed` into the store's time. Without a shared clock, the claim cannot have happened
-        before the question was sent: taking that moment for it makes every start look late rather than early."""
+        """Without a shared clock, the claim happened after the question was sent and before its answer came. Taking the
+        first for it makes every start look late rather than early; the difference says how much too late at most."""
         if self._engine.shares_clock:
-            return self._clock.now() - self._clock.elapsed()
-        return granted.now - self._sent
+            return HeldLease(lease, self._clock, self._clock.now() - self._clock.elapsed())
+        return HeldLease(lease, self._clock, granted.now - self._sent, self._received - self._sent)
 
     def _begin(self, group: asyncio.TaskGroup, held: HeldLease) -> None:
         token = held.lease.token
