@@ -241,7 +241,7 @@ async def test_cancelled_while_it_waits(clock: JumpClock, monkeypatch: pytest.Mo
 
 
 async def test_where_the_time_of_the_store_is_uncertain_no_request_starts_early(clock: JumpClock) -> None:
-    """The shift is too high by up to the slack: the store's clock may still be before `start_at` when ours is past it."""
+    """The shift is too high by up to the slack: the store may still be before `start_at` when we are past it."""
     slack = 40.0
     lease = held(clock, start_in=20, shift=NOON + slack, slack=slack)
     await lease.next_start()
