@@ -1,9 +1,9 @@
 -- Claim from one line: pair the openings of each of these sites with the heads of its list, and write down what that
 -- changes. The sites come in the order of their turn, and the caller holds their locks; what is known of them is read
--- here, under the lock. One row per lease.
+-- here, under the lock; a visit that has moved from its place since then is left for the next time. One row per lease.
 CREATE FUNCTION draw(
     _now bigint, _horizon bigint, _line int, _auto_ack boolean, _exits text[], _want int, _worker int, _tokens bigint[],
-    _sites int[]
+    _sites int[], _visits tid[]
 ) RETURNS TABLE (
     task bigint, token bigint, exit text, start_at bigint, start_by bigint, expires_at bigint, delay bigint,
     exclusive boolean, penalty int, run_id text, url text, site text, handler text, priority int, depth int, attempts int,
@@ -24,10 +24,11 @@ BEGIN
                coalesce(k.blocked_until, 0) AS blocked_until, coalesce(k.live, 0) AS live,
                coalesce(k.last_at, 0) AS last_at, coalesce(k.penalty, 0) AS penalty,
                greatest(coalesce(k.begun_at, 0) + greatest(s.delay, s.crawl_delay), k.blocked_until) AS free_at
-        FROM unnest(_sites) WITH ORDINALITY AS p (site, nth)
+        FROM unnest(_sites, _visits) WITH ORDINALITY AS p (site, visit, nth)
         CROSS JOIN LATERAL (
             SELECT visit.ctid, visit.ready, visit.floor FROM visit
-            WHERE visit.site = p.site AND visit.line = _line AND visit.due_at + 0 <= _horizon OFFSET 0) AS v
+            WHERE visit.ctid = p.visit AND visit.site = p.site AND visit.line = _line AND visit.due_at <= _horizon
+            OFFSET 0) AS v
         CROSS JOIN LATERAL (SELECT site.ctid, site.* FROM site WHERE site.id = p.site OFFSET 0) AS s
         CROSS JOIN unnest(_exits) WITH ORDINALITY AS e (exit, nth)
         LEFT JOIN LATERAL (

@@ -1,12 +1,21 @@
 -- End what waits of cancelled runs; bounded. In a shared queue the ready ones are ended by the claim that meets them.
 CREATE FUNCTION end_cancelled(_now bigint, _most int) RETURNS int
-LANGUAGE plpgsql
+LANGUAGE plpgsql SET enable_hashjoin = on
 AS $$
 DECLARE
     _runs int[];
     _task bigint[];
 BEGIN
-    _runs := ARRAY(SELECT r.id FROM run AS r WHERE r.state = 'cancelled' AND waiting_of(r.id) > 0);
+    _runs := ARRAY(
+        SELECT r.id
+        FROM run AS r
+        LEFT JOIN (
+            SELECT d.run, sum(d.waiting) AS waiting FROM tally_change AS d
+            WHERE d.xid >= (SELECT g.upto FROM ledger AS g)
+            GROUP BY d.run
+        ) AS c ON c.run = r.id
+        WHERE r.state = 'cancelled'
+          AND coalesce(c.waiting, 0) + (SELECT coalesce(sum(t.waiting), 0) FROM tally AS t WHERE t.run = r.id) > 0);
     IF _runs = '{}' THEN
         RETURN 0;
     END IF;

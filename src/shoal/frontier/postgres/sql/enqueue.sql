@@ -6,24 +6,32 @@ CREATE FUNCTION enqueue(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    _number int;
+    _run run;
     _runs int[];
     _fresh boolean[];
+    _tighten boolean;
 BEGIN
     _now := moment(_now);
-    _number := number_of(_run_id);
+    _run := open_run(_run_id);
     LOCK TABLE tally_change IN ROW EXCLUSIVE MODE;
-    _runs := array_fill(_number, ARRAY[cardinality(_url)]);
+    _runs := array_fill(_run.id, ARRAY[cardinality(_url)]);
     _fresh := remember(_runs, _key);
     PERFORM open_places(_runs, _site, _lane, _fresh);
-    PERFORM 1 FROM site
-    WHERE key = ANY (ARRAY(SELECT DISTINCT u.site FROM unnest(_site, _fresh) AS u (site, fresh) WHERE u.fresh))
-    ORDER BY id FOR NO KEY UPDATE;
-    accepted := put_in_line(_now, _runs, _url, _site, _lane, _handler, _priority, _depth, _wait, _ttl, _extra, _fresh);
+    SELECT coalesce(bool_or((s.delay, s.site_delay, s.concurrency, s.hard_timeout, s.lease)
+                            <> (_run.delay, _run.site_delay, _run.concurrency, _run.hard_timeout, _run.lease)), false)
+    INTO _tighten
+    FROM (
+        SELECT * FROM site
+        WHERE site.key = ANY (ARRAY(SELECT DISTINCT u.site FROM unnest(_site, _fresh) AS u (site, fresh) WHERE u.fresh))
+        ORDER BY site.id FOR NO KEY UPDATE
+    ) AS s;
+    accepted := put_in_line(_now, _runs, _url, _site, _lane, _handler, _priority, _depth, _wait, _ttl, _extra, _fresh,
+                            _tighten);
     duplicates := cardinality(_url) - accepted;
     IF duplicates > 0 THEN
-        INSERT INTO tally_change (run, line, duplicates) VALUES (_number, 0, duplicates);
+        INSERT INTO tally_change (run, line, duplicates) VALUES (_run.id, 0, duplicates);
     END IF;
-    PERFORM go_on(_number, accepted);
+    PERFORM go_on(_run.id, accepted);
+    PERFORM lower_floors(_now);
 END
 $$;

@@ -29,7 +29,8 @@ DECLARE
     _stood bigint[] := '{}';
     _link_run int[];
     _fresh boolean[];
-    _sites int[];
+    _tighten boolean;
+    _due record;
     _given int := 0;
     _many int;
     _waiting bigint;
@@ -52,7 +53,7 @@ BEGIN
             _fresh := remember(_link_run, _link_key);
             PERFORM open_places(_link_run, _link_site, _link_lane, _fresh);
         END IF;
-        PERFORM lock_settled(_task, _token, _link_site, _fresh);
+        _tighten := lock_settled(_task, _token, _link_run, _link_site, _fresh);
         _stood := settle(_now, _run_id, _task, _token, _kind, _started, _wait, _penalty, _requests, _received, _refused,
                          _duplicates, _crawl_delay, _url, _note, _group, _n, _body);
         IF cardinality(_stood) < cardinality(_task) THEN
@@ -60,7 +61,8 @@ BEGIN
         END IF;
         IF _fresh IS NOT NULL THEN
             PERFORM let_links_in(_now, _stood, _link_of, _link_run, _link_url, _link_site, _link_lane, _link_handler,
-                                 _link_priority, _link_depth, _link_wait, _link_ttl, _link_extra, _fresh);
+                                 _link_priority, _link_depth, _link_wait, _link_ttl, _link_extra, _fresh,
+                                 _tighten);
         END IF;
     END IF;
     IF NOT _patient THEN
@@ -71,7 +73,7 @@ BEGIN
     IF _want > 0 THEN
         -- Preferred lanes first; within a lane at random, so that no run waits behind another for ever.
         FOR _line IN
-            SELECT l.id, l.lane, l.scraper, l.auto_ack,
+            SELECT l.id, l.lane, l.scraper, l.auto_ack, floor_of(l.id) AS floor,
                    ARRAY(SELECT u.exit FROM unnest(_pool, _exit) AS u (pool, exit) WHERE u.pool = l.pool) AS exits
             FROM lines_asked(_scrapers, _lanes, _queues) AS a
             CROSS JOIN LATERAL (SELECT * FROM line WHERE line.id = a.line OFFSET 0) AS l
@@ -80,12 +82,12 @@ BEGIN
         LOOP
             EXIT WHEN _given >= _want;
             FOR _round IN 1 .. 8 LOOP
-                _sites := lock_due(_line.id, _now + _ahead, _want - _given, _patient);
-                EXIT WHEN _sites IS NULL;
+                SELECT * INTO _due FROM lock_due(_line.id, _line.floor, _now + _ahead, _want - _given, _patient);
+                EXIT WHEN _due.sites IS NULL;
                 RETURN QUERY
                 SELECT d.*, _line.scraper, _line.lane, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::boolean
                 FROM draw(_now, _now + _ahead, _line.id, _line.auto_ack, _line.exits, _want - _given, _worker,
-                          _tokens[_given + 1 : _want], _sites) AS d;
+                          _tokens[_given + 1 : _want], _due.sites, _due.visits) AS d;
                 GET DIAGNOSTICS _many = ROW_COUNT;
                 _given := _given + _many;
                 _patient := false;
@@ -107,7 +109,10 @@ BEGIN
         _wake_at := least(
             (SELECT min(greatest(_now, v.due_at - _ahead))
              FROM unnest(_drawable) AS u (line)
-             CROSS JOIN LATERAL (SELECT v.due_at FROM visit AS v WHERE v.line = u.line ORDER BY v.due_at LIMIT 1) AS v),
+             CROSS JOIN LATERAL (SELECT floor_of(u.line) AS floor OFFSET 0) AS l
+             CROSS JOIN LATERAL (
+                 SELECT v.due_at FROM visit AS v
+                 WHERE v.line = u.line AND v.due_at >= l.floor ORDER BY v.due_at LIMIT 1) AS v),
             (SELECT min(t.not_before)
              FROM unnest(_drawable) AS u (line)
              CROSS JOIN LATERAL (
@@ -115,9 +120,11 @@ BEGIN
                  WHERE t.state = 1 AND t.line = u.line ORDER BY t.not_before LIMIT 1) AS t));
         _busy := _want > 0 AND _wake_at <= _now;
     END IF;
+    PERFORM raise_floor(_now, _drawable);
     IF _changes > 400 THEN
         PERFORM fold();
     END IF;
+    PERFORM lower_floors(_now);
     RETURN QUERY
     SELECT NULL::bigint, NULL::bigint, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::boolean,
            NULL::int, NULL, NULL, NULL, NULL, NULL::int, NULL::int, NULL::int, NULL::int, NULL, NULL, NULL,

@@ -1,7 +1,7 @@
 -- The links of settlements that stood take their places. What stood when their keys were remembered must still stand.
 CREATE FUNCTION let_links_in(
     _now bigint, _stood bigint[], _link_of int[], _run int[], _url text[], _site text[], _lane text[], _handler text[],
-    _priority int[], _depth int[], _wait bigint[], _ttl bigint[], _extra text[], _fresh boolean[]
+    _priority int[], _depth int[], _wait bigint[], _ttl bigint[], _extra text[], _fresh boolean[], _tighten boolean
 ) RETURNS void
 LANGUAGE plpgsql SET enable_hashjoin = on
 AS $$
@@ -12,7 +12,7 @@ BEGIN
     ) THEN
         RAISE EXCEPTION 'a lease was lost on the way' USING ERRCODE = '40001';
     END IF;
-    PERFORM put_in_line(_now, _run, _url, _site, _lane, _handler, _priority, _depth, _wait, _ttl, _extra, _fresh);
+    PERFORM put_in_line(_now, _run, _url, _site, _lane, _handler, _priority, _depth, _wait, _ttl, _extra, _fresh, _tighten);
     INSERT INTO tally_change (run, line, duplicates)
     SELECT u.run, 0, count(*) FROM unnest(_run, _fresh) AS u (run, fresh)
     WHERE u.run IS NOT NULL AND NOT u.fresh

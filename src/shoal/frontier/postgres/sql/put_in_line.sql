@@ -1,15 +1,17 @@
 -- New tasks take their places. The caller holds the locks of their sites. Answers how many.
--- A site with no tasks takes the rules of the run that comes; one with tasks keeps the strictest of both.
+-- _tighten: the rules of some of the sites are not those of the runs.
 CREATE FUNCTION put_in_line(
     _now bigint, _run int[], _url text[], _site text[], _lane text[], _handler text[], _priority int[], _depth int[],
-    _wait bigint[], _ttl bigint[], _extra text[], _fresh boolean[]
+    _wait bigint[], _ttl bigint[], _extra text[], _fresh boolean[], _tighten boolean
 ) RETURNS int
 LANGUAGE plpgsql
 AS $$
 DECLARE
     accepted int;
 BEGIN
-    PERFORM tighten_sites(_run, _site, _fresh);
+    IF _tighten THEN
+        PERFORM tighten_sites(_run, _site, _fresh);
+    END IF;
     WITH fresh AS MATERIALIZED (
         SELECT nextval('task_number') AS id, f.*
         FROM (

@@ -8,7 +8,7 @@ DECLARE
     _answer record;
 BEGIN
     _now := moment(_now);
-    _number := number_of(_run_id);
+    SELECT id INTO _number FROM open_run(_run_id);
     LOCK TABLE tally_change IN ROW EXCLUSIVE MODE;
     _ids := ARRAY(SELECT d.task FROM dead AS d WHERE d.run = _number AND (_task IS NULL OR d.task = ANY (_task)));
     PERFORM 1 FROM site
@@ -37,6 +37,7 @@ BEGIN
     FROM places AS p;
     PERFORM schedule(_now, _answer.site, _answer.line, _answer.ready, _answer.floor);
     PERFORM go_on(_number, _answer.many);
+    PERFORM lower_floors(_now);
     RETURN _answer.many;
 END
 $$;

@@ -22,5 +22,6 @@ BEGIN
     UPDATE run SET state = 'finished', ended_at = _now, results_until = _now + results_ttl
     WHERE id = _run.id AND sealed AND state = 'running' AND remaining_of(id) = 0;
     UPDATE line SET held = false WHERE queue = _run.queue AND _run.queue = _run.run_id;
+    PERFORM lower_floors(_now);
 END
 $$;

@@ -99,6 +99,19 @@ CREATE TABLE visit (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 CREATE INDEX visit_due ON visit (line, due_at);
 
+-- No visit of a line is due before its newest `floor`, so that claims need not walk over what lay there before and cannot
+-- be cleaned away while somebody keeps an old snapshot open. Raised several times a second (`raise_floor`) and checked
+-- each minute (`check_floors`), under the lock of the line's row. Only ever added to and thinned out: the newest row is
+-- found at once, however many old ones an old snapshot keeps.
+CREATE TABLE line_floor (
+    line int NOT NULL,
+    at bigint NOT NULL,
+    floor bigint NOT NULL,
+    checked boolean NOT NULL DEFAULT false
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX line_floor_at ON line_floor (line, at);
+CREATE INDEX line_floor_checked ON line_floor (line, at) WHERE checked;
+
 -- state: 0 ready, 1 waits for `not_before`, 2 leased (only then it has a token), 3 held back because its run is paused.
 -- `place`: the order of tasks within their line and site: higher priority first, then first come.
 CREATE SEQUENCE task_number;

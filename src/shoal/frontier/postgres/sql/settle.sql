@@ -82,14 +82,14 @@ BEGIN
                         max(f.started)) AS begun_at,
                greatest(max(f.slot_before), max(f.started) FILTER (WHERE f.token <> f.slot_last)) AS begun_before,
                greatest(max(f.blocked_until), max(_now + f.wait) FILTER (WHERE f.limited)) AS blocked_until,
-               greatest(0, coalesce((array_agg(f.penalty ORDER BY f.nth DESC) FILTER (WHERE f.limited))[1],
-                                    max(f.slot_penalty))
+               greatest(0, coalesce(max(f.penalty) FILTER (WHERE f.nth = f.limited_nth), max(f.slot_penalty))
                            - count(*) FILTER (WHERE f.kind <> 2 AND f.started > 0 AND f.nth > f.limited_nth)) AS penalty,
-               (array_agg(greatest(f.delay, f.asked) ORDER BY f.nth DESC))[1] AS delay
+               max(greatest(f.delay, f.asked)) FILTER (WHERE f.nth = f.last_nth) AS delay
         FROM (
             SELECT d.*, d.kind = 2 AND d.wait > 0 AS limited,
                    coalesce(max(d.nth) FILTER (WHERE d.kind = 2 AND d.wait > 0) OVER (PARTITION BY d.site, d.exit), 0)
-                   AS limited_nth
+                   AS limited_nth,
+                   max(d.nth) OVER (PARTITION BY d.site, d.exit) AS last_nth
             FROM standing AS d
         ) AS f
         GROUP BY f.site, f.exit

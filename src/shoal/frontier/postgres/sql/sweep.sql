@@ -55,6 +55,8 @@ BEGIN
     DELETE FROM cache WHERE key = ANY (ARRAY(
         SELECT c.key FROM cache AS c WHERE c.expires_at <= _now LIMIT _most FOR UPDATE SKIP LOCKED));
     PERFORM forget_workers(_now, _gone);
+    PERFORM check_floors(_now);
     PERFORM fold();
+    PERFORM lower_floors(_now);
 END
 $$;

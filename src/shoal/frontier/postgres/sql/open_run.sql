@@ -1,5 +1,5 @@
--- The number of a run that takes tasks. Raises SH404 = no such run, SH410 = it was cancelled.
-CREATE FUNCTION number_of(_run_id text) RETURNS int
+-- A run that takes tasks. Raises SH404 = no such run, SH410 = it was cancelled.
+CREATE FUNCTION open_run(_run_id text) RETURNS run
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -11,6 +11,6 @@ BEGIN
     ELSIF _run.state = 'cancelled' THEN
         RAISE EXCEPTION 'run % was cancelled', _run_id USING ERRCODE = 'SH410';
     END IF;
-    RETURN _run.id;
+    RETURN _run;
 END
 $$;
