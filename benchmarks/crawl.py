@@ -117,8 +117,8 @@ def _site(pages: int) -> Path:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", type=int, default=3000, help="pages of the site (default 3000)")
-    parser.add_argument("--rounds", type=int, default=3, help="crawls by each crawler (default 3)")
+    parser.add_argument("--pages", type=int, default=10_000, help="pages of the site (default 10000)")
+    parser.add_argument("--rounds", type=int, default=2, help="crawls by each crawler (default 3)")
     parser.add_argument("--only", action="append", choices=[SHOAL, *PEERS], help="only this crawler; may be repeated")
     parser.add_argument("--rss", action="store_true", help="measure instead Shoal's memory over 10,000 pages")
     parser.add_argument("--timeout", type=float, default=900, help="seconds that one crawl may take (default 900)")
