@@ -269,6 +269,35 @@ class TestCursors:
         await foreign.rollback()
         await stranger.close()
 
+    async def test_a_store_that_was_restored_into_another_server(self, schema: str) -> None:
+        """There transactions are counted anew. What is old stays readable, and what is new comes after it."""
+        url = shared_server().url(schema=schema)
+        engine = await open_postgres(url)
+        frontier = engine.frontier
+        await frontier.create_run(NewRun("run", "shop", Policy(delay=0, concurrency=9)))
+        await frontier.enqueue("run", pages("a.example", 2))
+        first, second = (await frontier.exchange(ask(2))).leases
+        await frontier.exchange(ask(0, done(first, b'{"n":1}')))
+        await engine.close()
+        connection = await asyncpg.connect(shared_server().url())
+        await connection.execute(f"SET search_path TO {schema}")
+        await connection.execute("UPDATE item SET id = id + (1::bigint << 60)")
+        await connection.execute("UPDATE ledger SET upto = '99999999999'")
+        await connection.execute("UPDATE tally_change SET xid = '99999999999'")
+        await connection.close()
+        engine = await open_postgres(url)
+        old = await engine.reader.items("run", limit=1)
+        assert [bytes(item.body) for item in old.items] == [b'{"n":1}']
+        assert old.cursor is not None
+        await engine.frontier.exchange(ask(0, done(second, b'{"n":2}')))
+        new = await engine.reader.items("run", old.cursor)
+        assert [bytes(item.body) for item in new.items] == [b'{"n":2}']
+        counts = (await engine.reader.run("run")).counters
+        assert (counts.done, counts.items, counts.remaining) == (2, 2, 0)
+        await engine.frontier.sweep()
+        assert (await engine.reader.run("run")).counters == counts
+        await engine.close()
+
 
 class TestPresence:
     async def test_leases_of_a_dead_process_of_this_machine_come_back_at_once(

@@ -20,6 +20,9 @@ from shoal.frontier.postgres.address import Address, quoted
 from shoal.frontier.postgres.troubles import AGAIN, FORGOTTEN, clear_errors
 
 CONNECT_TIMEOUT = 10.0
+CALL_TIMEOUT = 60.0
+"""Seconds after which a connection that does not answer is taken to be dead."""
+
 TRIES = 10
 """How often a verb is repeated that lost against others."""
 
@@ -45,13 +48,13 @@ class Link:
         if statement is None:
             name = f"shoal_{sha256(query.encode()).hexdigest()[:32]}"
             statement = self._statements[query] = await self.connection.prepare(query, name=name)
-        rows: list[Any] = await statement.fetch(*values)
+        rows: list[Any] = await statement.fetch(*values, timeout=CALL_TIMEOUT)
         return rows
 
     async def fetch_unprepared(self, query: str, values: Sequence[Any]) -> list[Any]:
         """Several round trips, in a transaction: so a pooler sends all of them to the same server."""
         async with self.connection.transaction():
-            rows: list[Any] = await self.connection.fetch(query, *values)
+            rows: list[Any] = await self.connection.fetch(query, *values, timeout=CALL_TIMEOUT)
             return rows
 
     async def close(self) -> None:

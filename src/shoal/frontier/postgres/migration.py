@@ -22,6 +22,7 @@ async def prepare(connection: Any, address: Address, *, create: bool) -> None:
         )
     async with connection.transaction():
         if await _version(connection, address) == SCHEMA_VERSION:
+            await connection.execute(f"SELECT {quoted(address.schema)}.notice_restore()")
             return
         await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext({_literal(address.schema)}))")
         version = await _version(connection, address)

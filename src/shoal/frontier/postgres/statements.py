@@ -30,6 +30,7 @@ VERBS: Final = (
     "requeue_dead",
     "purge_dead",
     "write_cache",
+    "notice_restore",
 )
 
 LOOKS: Final = ("read_items", "read_runs", "read_dead", "read_workers", "read_sites", "read_cache", "find_holders")

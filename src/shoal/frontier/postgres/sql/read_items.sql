@@ -10,7 +10,7 @@ DECLARE
     _before bigint;
 BEGIN
     _now := moment(_now);
-    _before := finished_before()::text::bigint << 20;
+    _before := (finished_before()::text::bigint + (SELECT g.shift FROM ledger AS g)) << 20;
     SELECT * INTO _run FROM run WHERE run_id = _run_id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no run %', _run_id USING ERRCODE = 'SH404';

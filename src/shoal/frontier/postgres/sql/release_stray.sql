@@ -8,10 +8,10 @@ BEGIN
     SELECT array_agg(h.id) INTO _task
     FROM (
         SELECT t.id
-        FROM task AS t
-        JOIN run AS r ON r.id = t.run AND r.state IN ('open', 'running', 'finished')
+        FROM run AS r
+        JOIN task AS t ON t.run = r.id AND t.state = 3
         JOIN site AS s ON s.id = t.site
-        WHERE t.state IN (1, 3) AND t.state = 3
+        WHERE r.state IN ('open', 'running')
         LIMIT _most
         FOR NO KEY UPDATE OF s SKIP LOCKED
     ) AS h;

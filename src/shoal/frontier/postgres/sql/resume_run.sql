@@ -14,7 +14,7 @@ BEGIN
     ELSIF _run.state <> 'paused' THEN
         RETURN;
     END IF;
-    _task := ARRAY(SELECT t.id FROM task AS t WHERE t.state IN (1, 3) AND t.state = 3 AND t.run = _run.id);
+    _task := ARRAY(SELECT t.id FROM task AS t WHERE t.state = 3 AND t.run = _run.id);
     PERFORM 1 FROM site
     WHERE id = ANY (ARRAY(SELECT DISTINCT t.site FROM task AS t WHERE t.id = ANY (_task))) ORDER BY id FOR NO KEY UPDATE;
     PERFORM make_ready(_now, _task, 3);

@@ -35,6 +35,7 @@ CREATE TABLE run (
     lanes jsonb NOT NULL
 ) WITH (fillfactor = 70);
 CREATE INDEX run_results ON run (results_until) WHERE results_until IS NOT NULL;
+CREATE INDEX run_active ON run (id) WHERE state IN ('open', 'running');
 CREATE INDEX run_unfinished ON run (id) WHERE state = 'running' AND sealed;
 CREATE INDEX run_cancelled ON run (id) WHERE state = 'cancelled';
 
@@ -140,6 +141,7 @@ CREATE TABLE task (
 CREATE INDEX task_ready ON task (line, site, place) WHERE state = 0;
 CREATE INDEX task_delayed ON task (not_before) WHERE state = 1;
 CREATE INDEX task_later ON task (line, not_before) WHERE state = 1;
+CREATE INDEX task_held ON task (run) WHERE state = 3;
 CREATE INDEX task_aside ON task (run) WHERE state IN (1, 3);
 CREATE INDEX task_aside_site ON task (site) WHERE state IN (1, 3);
 CREATE INDEX task_expiry ON task (expires_at) WHERE expires_at IS NOT NULL AND state <> 2;
@@ -230,7 +232,10 @@ CREATE TABLE tally_change (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 CREATE INDEX tally_change_xid ON tally_change (xid);
 
+-- `shift` is added to the numbers of transactions where they make the ids of items: more than 0 only in a store that was
+-- dumped and restored into another server, where transactions are counted anew.
 CREATE TABLE ledger (
-    upto xid8 NOT NULL
+    upto xid8 NOT NULL,
+    shift bigint NOT NULL
 ) WITH (fillfactor = 50);
-INSERT INTO ledger VALUES ('0');
+INSERT INTO ledger VALUES ('0', 0);

@@ -53,7 +53,7 @@ BEGIN
         WHERE d.free AND d.kind = 3
     ), stored AS (
         INSERT INTO item (id, run, n, url, group_name, body)
-        SELECT (pg_current_xact_id()::text::bigint << 20) + d.nth, d.run, d.n, d.url, d.group_name, d.body
+        SELECT ((pg_current_xact_id()::text::bigint + (SELECT g.shift FROM ledger AS g)) << 20) + d.nth, d.run, d.n, d.url, d.group_name, d.body
         FROM standing AS d
         WHERE d.keep AND d.n > 0
     ), counted AS (
