@@ -43,7 +43,7 @@ class DemoShop:
     @property
     def url(self) -> str:
         """Where the home page is, with the slash."""
-        return f"http://{'127.0.0.1' if self._host == '0.0.0.0' else self._host}:{self.port}/"  # noqa: S104
+        return f"http://{'127.0.0.1' if self._host == '0.0.0.0' else self._host}:{self.port}/"  # noqa: S104 - only compared
 
     async def __aenter__(self) -> Self:
         application = web.Application(middlewares=[self._count])

@@ -65,7 +65,6 @@ class Visit(msgspec.Struct):
     site_delay: Millis
     concurrency: int
     lease: Millis
-    hard_timeout: Millis
     begun_at: Moment
     slots: list[Slot]
     openings: list[Slot] = []
@@ -179,9 +178,9 @@ def _draw(tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease
 
 
 def _visit(row: list[Any], exits: list[str]) -> Visit:
-    site, ready, key, delay, site_delay, concurrency, lease, hard_timeout, begun_at, known = row
+    site, ready, key, delay, site_delay, concurrency, lease, begun_at, known = row
     slots = [Slot(name, *known.get(name, ())) for name in exits]
-    return Visit(site, ready, key, delay, site_delay, concurrency, lease, hard_timeout, begun_at, slots)
+    return Visit(site, ready, key, delay, site_delay, concurrency, lease, begun_at, slots)
 
 
 def _take_heads(tx: Transaction, line: Line, worker: int, visits: list[Visit], leases: list[Lease]) -> int:

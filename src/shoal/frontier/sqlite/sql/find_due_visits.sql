@@ -1,6 +1,6 @@
 -- The sites of one line that may be visited by `horizon`, longest due first, each with its rules and the slots it has.
 SELECT json_group_array(json_array(
-    v.site, v.ready, s.key, max(s.delay, s.crawl_delay), s.site_delay, s.concurrency, s.lease, s.hard_timeout, s.begun_at,
+    v.site, v.ready, s.key, max(s.delay, s.crawl_delay), s.site_delay, s.concurrency, s.lease, s.begun_at,
     (SELECT json_group_object(k.exit, json_array(k.begun_at, k.blocked_until, k.live, k.last_at, k.penalty))
      FROM json_each(:exits) AS e
      CROSS JOIN slot AS k ON k.site = v.site AND k.exit = e.value)
