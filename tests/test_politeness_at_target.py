@@ -18,7 +18,7 @@ def _starts(port: int) -> list[str]:
 
 
 def test_four_processes_keep_the_delay_and_use_the_rate(tmp_path: Path) -> None:
-    """The delay holds in every crawl. That the rate can be used is shown by one: a machine that stalls shows nothing."""
+    """The delay holds in every crawl. One shows that the rate can be used: a stalled machine shows nothing."""
     rates: list[float] = []
     while len(rates) < CRAWLS and max(rates, default=0) < 0.95:
         folder = tmp_path / str(len(rates))
