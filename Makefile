@@ -8,7 +8,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --all-extras --universal --pytho
   --no-config --quiet --upgrade --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench docs lock clean
+.PHONY: help run test chaos check bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ run: $(VENV)/.ready ## crawl the bundled demo shop with examples/books.py; the i
 test: $(VENV)/.ready-dev ## run the tests (installs the servers that they start for themselves)
 	@scripts/servers
 	$(BIN)/pytest $(ARGS)
+
+chaos: $(VENV)/.ready-dev ## hurt fleets on every engine and prove that they kept the rules (ARGS="--help" for more)
+	@scripts/servers
+	PYTHONPATH=tests $(BIN)/python -m chaos $(ARGS)
 
 check: $(VENV)/.ready-dev ## lint, format, types, import contracts
 	$(BIN)/ruff check

@@ -17,7 +17,7 @@ from report import BenchmarkError, progress
 from shoal.engines import open_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from shoal.frontier.protocol import Frontier
     from shoal.outcome import Settlement
@@ -42,6 +42,11 @@ class Scale:
         """How many sites can be visited now."""
         return max(BATCH, self.sites // 100)
 
+    @property
+    def tasks(self) -> int:
+        """How many tasks wait on the blocked sites."""
+        return self.sites * self.depth
+
 
 @dataclass
 class ClaimCost:
@@ -59,7 +64,7 @@ class ClaimCost:
 
     @property
     def cpu_ms(self) -> float:
-        """CPU time of a claim in this process: the mean, without the dearest and cheapest tenth."""
+        """CPU time of a claim, here and in the server: the mean, without the dearest and cheapest tenth."""
         tenth = len(self.cpu) // 10
         return fmean(sorted(self.cpu)[tenth : len(self.cpu) - tenth])
 
@@ -71,7 +76,7 @@ class ClaimCost:
 
 async def prepare_scale(store: str, scale: Scale) -> None:
     """Fill a store so that `scale.sites` sites have work and are blocked, and `scale.due` have work and are due."""
-    progress(f"preparing {scale.sites:,} blocked sites with {scale.sites * scale.depth:,} waiting tasks …")
+    progress(f"preparing {scale.sites:,} blocked sites with {scale.tasks:,} waiting tasks …")
     engine = await open_engine(store)
     try:
         frontier = engine.frontier
@@ -84,8 +89,8 @@ async def prepare_scale(store: str, scale: Scale) -> None:
         await engine.close()
 
 
-async def measure_claims(stores: Sequence[tuple[str, Scale]]) -> list[ClaimCost]:
-    """The cost of claims at each scale."""
+async def measure_claims(stores: Sequence[tuple[str, Scale]], cpu: Callable[[], float]) -> list[ClaimCost]:
+    """The cost of claims at each scale. `cpu`: CPU seconds used so far."""
     async with AsyncExitStack() as stack:
         measures = []
         for store, scale in stores:
@@ -94,22 +99,28 @@ async def measure_claims(stores: Sequence[tuple[str, Scale]]) -> list[ClaimCost]
             measures.append((engine.frontier, Tasks((), first=100_000_000), ClaimCost(scale)))
         for turn in range(TURNS + 1):
             for frontier, supply, cost in measures:
-                await _claims(frontier, supply, cost if turn else ClaimCost(cost.scale))
+                await _claims(frontier, supply, cost if turn else ClaimCost(cost.scale), cpu)
         return [cost for _, _, cost in measures]
 
 
-async def _claims(frontier: Frontier, supply: Tasks, cost: ClaimCost) -> None:
+async def _claims(frontier: Frontier, supply: Tasks, cost: ClaimCost, cpu: Callable[[], float]) -> None:
     for _ in range(CLAIMS_PER_TURN):
-        wall, cpu = time.perf_counter(), time.process_time()
+        used = cpu()
+        wall = time.perf_counter()
         granted = await frontier.exchange(ask(BATCH))
-        cost.cpu.append((time.process_time() - cpu) * 1000)
         cost.wall.append((time.perf_counter() - wall) * 1000)
+        cost.cpu.append((cpu() - used) * 1000)
         if len(granted.leases) != BATCH:
-            raise BenchmarkError(f"A claim of {BATCH} among {cost.scale.due} due sites gave {len(granted.leases)}.")
+            raise BenchmarkError(
+                f"A claim of {BATCH} among {cost.scale.due} due sites beside {cost.scale.sites} blocked ones gave "
+                f"{len(granted.leases)}, at {granted.now}; next at {granted.wake_at}, {granted.left} left."
+            )
         settlements = [done(lease, supply.of(lease.task.site)) for lease in granted.leases]
         wall = time.perf_counter()
-        await frontier.exchange(ask(0, settlements))
+        late = (await frontier.exchange(ask(0, settlements))).late
         cost.settle.append((time.perf_counter() - wall) * 1000)
+        if late:
+            raise BenchmarkError(f"{len(late)} of {BATCH} settlements were refused as late.")
 
 
 async def _visit_each_site_once(frontier: Frontier, sites: int) -> None:

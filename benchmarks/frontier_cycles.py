@@ -15,8 +15,11 @@ from report import BenchmarkError
 from shoal.engines import open_engine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shoal.frontier.protocol import Frontier, Reader
     from shoal.outcome import Settlement
+    from shoal.task import NewTask
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,10 @@ class Shape:
 
 STRICT = Shape("1,000 sites, no delay, one caller", sites=1000, delay=0)
 POLITE = Shape("50,000 sites, delay 1 s, one caller", sites=50_000, delay=1000)
+FOUR = Shape("1,000 sites, no delay, four callers", sites=1000, delay=0, callers=4)
 SHAPES = (
     STRICT,
-    Shape("1,000 sites, no delay, four callers", sites=1000, delay=0, callers=4),
+    FOUR,
     Shape("1,000 sites, no delay, new tasks inside settlements", sites=1000, delay=0, apart=False),
     POLITE,
 )
@@ -46,17 +50,17 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class Rate:
-    """Tasks through the whole way, per second and per CPU second of this process."""
+    """Tasks through the whole way, per second, and per CPU second of this process and of its server together."""
 
     per_second: float
     per_cpu_second: float
 
 
-async def measure_cycles(store: str, shape: Shape, tasks: int, rounds: int) -> Rate:
-    """The median of `rounds`, each of about `tasks` tasks, in one store."""
+async def measure_cycles(store: str, shape: Shape, tasks: int, rounds: int, cpu: Callable[[], float]) -> Rate:
+    """The median of `rounds`, each of about `tasks` tasks, in one store. `cpu`: CPU seconds used so far."""
     engine = await open_engine(store)
     try:
-        cycles = await Cycles.prepare(engine.frontier, shape)
+        cycles = await Cycles.prepare(engine.frontier, shape, cpu)
         await cycles.run(tasks // 10)
         rates = [await cycles.run(tasks) for _ in range(rounds)]
         await cycles.check(engine.reader)
@@ -68,28 +72,33 @@ async def measure_cycles(store: str, shape: Shape, tasks: int, rounds: int) -> R
 class Cycles:
     """Callers that go on enqueueing, claiming and settling, with as many tasks waiting as at the start."""
 
-    def __init__(self, frontier: Frontier, shape: Shape, run_id: str, supply: Tasks) -> None:
+    def __init__(
+        self, frontier: Frontier, shape: Shape, run_id: str, supply: Tasks, cpu: Callable[[], float] = time.process_time
+    ) -> None:
         self._frontier = frontier
         self._shape = shape
+        self._cpu = cpu
         self._run_id = run_id
         self._supply = supply
+        self._made: list[list[NewTask]] = []
         self._settled = 0
 
     @classmethod
-    async def prepare(cls, frontier: Frontier, shape: Shape) -> Cycles:
+    async def prepare(cls, frontier: Frontier, shape: Shape, cpu: Callable[[], float] = time.process_time) -> Cycles:
         """A run with two tasks waiting on each site, so that every claim finds a whole batch."""
         run_id = await new_run(frontier, "cycles", delay=shape.delay)
         supply = Tasks(site_names(shape.sites))
         await fill(frontier, run_id, supply, 2 * shape.sites)
-        return cls(frontier, shape, run_id, supply)
+        return cls(frontier, shape, run_id, supply, cpu)
 
     async def run(self, tasks: int) -> Rate:
-        """Take at least `tasks` tasks the whole way."""
+        """Take at least `tasks` tasks the whole way. New ones are made before the clock starts."""
         left = itertools.count(tasks, -BATCH)
-        wall, cpu = time.perf_counter(), time.process_time()
+        self._made = [self._supply.take(BATCH) for _ in range(-(-tasks // BATCH))]
+        wall, cpu = time.perf_counter(), self._cpu()
         async with asyncio.TaskGroup() as group:
             callers = [group.create_task(self._call(left)) for _ in range(self._shape.callers)]
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        wall, cpu = time.perf_counter() - wall, self._cpu() - cpu
         settled = sum(caller.result() for caller in callers)
         self._settled += settled
         return Rate(settled / wall, settled / cpu)
@@ -111,7 +120,7 @@ class Cycles:
 
     async def _batch(self, settlements: list[Settlement]) -> list[Settlement]:
         if self._shape.apart:
-            await self._frontier.enqueue(self._run_id, self._supply.take(BATCH))
+            await self._frontier.enqueue(self._run_id, self._made.pop())
         granted = await self._frontier.exchange(ask(BATCH, settlements))
         if granted.late:
             raise BenchmarkError(f"{len(granted.late)} of {len(settlements)} settlements were refused as late.")
@@ -119,4 +128,4 @@ class Cycles:
             await asyncio.sleep(max(0, granted.wake_at - granted.now) / 1000)
         if self._shape.apart:
             return [done(lease) for lease in granted.leases]
-        return [done(lease, task) for lease, task in zip(granted.leases, self._supply.take(BATCH), strict=False)]
+        return [done(lease, task) for lease, task in zip(granted.leases, self._made.pop(), strict=False)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import itertools
 import os
@@ -22,6 +23,8 @@ LANE = "bulk"
 BATCH = 64
 BULK = 10_000
 """Size of batches where only the result counts, not the time."""
+
+FILLERS = 2
 
 WORKER = WorkerInfo("benchmark", "benchmark", os.getpid(), 0)
 
@@ -59,9 +62,16 @@ async def new_run(frontier: Frontier, name: str, *, delay: int, concurrency: int
 
 
 async def fill(frontier: Frontier, run_id: str, tasks: Tasks, count: int) -> None:
-    """Enqueue `count` tasks in large batches."""
-    for size in _batches(count):
-        await frontier.enqueue(run_id, tasks.take(size))
+    """Enqueue `count` tasks in large batches, a few at a time."""
+    sizes = _batches(count)
+
+    async def enqueue() -> None:
+        for size in sizes:
+            await frontier.enqueue(run_id, tasks.take(size))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(FILLERS):
+            group.create_task(enqueue())
 
 
 def ask(want: int, settlements: Sequence[Settlement] = ()) -> Ask:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from shoal.testing.access_log import AccessLog
 
 SCRAPER = """
 from shoal import Page, Scraper
@@ -23,6 +27,18 @@ proof = Scraper("proof", start={start!r}, delay={delay!r}, concurrency={concurre
 def read(page: Page):
     yield {{"url": page.url, "title": page.text("h1")}}
     yield from page.follow("a")
+"""
+
+SITEMAP_SCRAPER = """
+import re
+from shoal import Scraper, Sitemap
+
+big = Scraper("big", sitemaps={sitemaps!r}, allow={allow!r}, delay=0, obey_robots=False, concurrency=8, timeout=60)
+
+
+@big.page
+def read(page):
+    return {{"url": page.url}}
 """
 
 
@@ -126,3 +142,26 @@ def wait_for(log: Path, requests: int, seconds: float = 60) -> None:
     while _requests(log) < requests:
         assert time.monotonic() < end, f"the target has not seen {requests} requests after {seconds} s"
         time.sleep(0.05)
+
+
+def killed_in_the_middle(folder: Path) -> None:
+    """A crawl whose worker is killed while it reads a large sitemap, and another that ends it: nothing is missing."""
+    listed, wanted = 60_000, 59
+    with site_process(folder) as (port, log):
+        file = folder / "big.py"
+        sitemap = f"http://127.0.0.1:{port}/sitemap/urls/{listed}"
+        file.write_text(SITEMAP_SCRAPER.format(sitemaps=sitemap, allow=[re.compile(r"/p/\d*[1-9]000$|/p/\d+0000$")]))
+        first = start(folder, "run", file, "--quiet")
+        wait_for(log, 1)
+        while (struck := stats(folder))["remaining"] + struck["completed"] < 3:
+            assert first.poll() is None
+        kill_all(first)
+        struck = stats(folder)
+        again = start(folder, "run", file, "--quiet", "--resume")
+        assert again.wait(120) == 0, (folder / "command.log").read_text()
+        requests = AccessLog.read(log).counts()
+    found = Counter(str(item["url"]) for item in items(folder))
+    print(f"killed: {struck}; the sitemap was asked for {requests[f'/sitemap/urls/{listed}']} times")
+    assert struck["remaining"] + struck["completed"] < wanted
+    assert len(found) == wanted
+    assert set(found.values()) == {1}

@@ -133,8 +133,9 @@ def test_keys_tell_apart_what_is_fetched_apart() -> None:
         Request(url, method="POST"),
         Request(url, method="POST", body=b"a"),
         Request(url, kind=Kind.FILE),
+        Request(url, kind=Kind.SITEMAP),
     ]
-    assert len({task_of(request).key for request in requests}) == 4
+    assert len({task_of(request).key for request in requests}) == 5
     same = [Request(url), Request(url + "#x"), Request(url, to="detail", data=1, method="get"), Request(url, body=None)]
     assert len({task_of(request).key for request in same}) == 1
 

@@ -289,6 +289,7 @@ def test_scrapers_shows_them_as_the_settings_make_them() -> None:
     scraper = json.loads(shoal("scrapers", "books/books.py", "--json").stdout)[0]
     assert (scraper["delay"], scraper["mode"], scraper["lane"]) == (3.0, "distributed", "priority")
     assert scraper["retries"] == 3, "what is not set stays"
+    assert shoal("scrapers", "books/books.py").stdout.splitlines()[1].split()[:2] == ["books", "distributed"]
     Path("shoal.toml").write_text('[scrapers.books]\nlane = "fast"\n')
     assert "scrapers.books.lane = 'fast' cannot be used: the lanes are" in shoal("scrapers", "books/books.py").stderr
     Path("shoal.toml").write_text('[scrapers.books]\nlane = "fast"\n[lanes.fast]\nttl = "30m"\n')

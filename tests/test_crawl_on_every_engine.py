@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawling import items, kill_all, site_process, start, stats, wait_for, write_scraper
+from crawling import items, kill_all, killed_in_the_middle, site_process, start, stats, wait_for, write_scraper
 from servers.postgres import shared_server
 from servers.redis import running_redis
 from shoal.testing.access_log import AccessLog
@@ -50,3 +50,10 @@ def test_several_processes_crawl_politely_and_lose_nothing_when_one_is_killed(
     assert seen.smallest_gap() >= DELAY
     assert seen.most_at_once() == 1
     assert (counters["completed"], counters["remaining"], counters["failed"]) == (SITES * PAGES, 0, 0)
+
+
+def test_a_sitemap_is_read_to_its_end_whoever_dies_over_it(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOAL_ENGINE", engine)
+    killed_in_the_middle(tmp_path)

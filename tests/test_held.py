@@ -253,3 +253,12 @@ def test_where_the_time_of_the_store_is_uncertain_a_lease_is_not_believed_to_liv
     for lease in (certain, uncertain):
         lease.renewed(clock.elapsed())
     assert uncertain.expires_at == certain.expires_at
+
+
+async def test_without_a_delay_the_target_has_seen_a_request_by_its_answer(clock: JumpClock) -> None:
+    """A pace may be asked for later, by robots.txt: it counts from when the target surely saw the request."""
+    lease = held(clock, delay=0)
+    began = clock.now()
+    await lease.fetch(Wire(clock, takes=40), Fetch(URL))
+    assert lease.started_at is not None
+    assert lease.started_at >= began + 40

@@ -5,19 +5,19 @@ import gzip
 import ssl
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import brotli  # type: ignore[import-untyped]
 import pytest
 import trustme
 
+from serving import Serve, server
 from shoal.fetch.http import HttpFetcher, Timeouts, direct
 from shoal.fetch.protocol import Fetch, FetchError, Response, TooLate
 from shoal.outcome import Blame
 from shoal.testing.hostile_site import PLAIN, TRUE_BODY, HostileSite
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 AGENT = "ShoalTest/1.0"
 
 
@@ -58,34 +58,6 @@ async def impatient(**phases: float) -> AsyncIterator[HttpFetcher]:
         yield fetcher
     finally:
         await fetcher.close()
-
-
-@asynccontextmanager
-async def server(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """A server whose every connection is handled by `serve`, and closed when that ends."""
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            await serve(reader, writer)
-        except (asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-            tasks.discard(task)
-
-    listening = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
-    try:
-        yield int(listening.sockets[0].getsockname()[1])
-    finally:
-        listening.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await listening.wait_closed()
 
 
 def answering(*answers: bytes, heads: list[bytes] | None = None) -> Serve:
@@ -237,7 +209,7 @@ async def test_a_closed_gate_sends_nothing_and_keeps_the_connection(fetcher: Htt
     with pytest.raises(TooLate):
         await fetcher.fetch(Fetch(site.url("/json")), CountingGate(allowed=0))
     assert len(site.log) == 0
-    (connector,) = fetcher._connectors.values()
+    connector = fetcher._ways["direct"].connector
     assert [len(idle) for idle in connector._conns.values()] == [1]
     assert (await fetcher.fetch(Fetch(site.url("/json")), open_gate)).status == 200
     assert len(fetcher._opened) == 1
@@ -266,7 +238,7 @@ async def test_no_more_connections_are_kept_than_asked_for() -> None:
     async with HostileSite(host="0.0.0.0") as site:  # noqa: S104 - peers from elsewhere are hung up on
         for last in range(1, 7):
             await fetcher.fetch(Fetch(site.url("/json", host=f"127.0.0.{last}")), open_gate)
-        (connector,) = fetcher._connectors.values()
+        connector = fetcher._ways["direct"].connector
         assert sum(len(idle) for idle in connector._conns.values()) == 2
         await fetcher.close()
 
@@ -328,7 +300,7 @@ async def test_a_cancelled_fetch_leaves_no_connection(fetcher: HttpFetcher, site
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    (connector,) = fetcher._connectors.values()
+    connector = fetcher._ways["direct"].connector
     assert (len(connector._acquired), len(connector._conns)) == (0, 0)
 
 
@@ -420,7 +392,7 @@ async def test_damage_and_the_unknown_are_errors(fetcher: HttpFetcher, site: Hos
 async def test_what_is_too_large_is_broken_off(fetcher: HttpFetcher, site: HostileSite, path: str) -> None:
     error = await failure(fetcher, Fetch(site.url(path), max_bytes=2**20))
     assert (error.text, error.blame, error.permanent) == ("body larger than 1 MB", Blame.URL, True)
-    assert len(fetcher._connectors["direct"]._acquired) == 0
+    assert len(fetcher._ways["direct"].connector._acquired) == 0
 
 
 @pytest.mark.parametrize("size", [1000, 1001])
@@ -532,7 +504,7 @@ async def test_the_whole_has_a_time(fetcher: HttpFetcher, site: HostileSite) -> 
     for path in ("/drip/1000/20", "/delay/60000"):
         error = await failure(fetcher, Fetch(site.url(path), timeout=0.2))
         assert (error.text, error.blame, error.permanent) == ("timed out after 0.2 s", Blame.HOST, False)
-    assert len(fetcher._connectors["direct"]._acquired) == 0
+    assert len(fetcher._ways["direct"].connector._acquired) == 0
 
 
 async def test_the_first_byte_has_a_time(site: HostileSite) -> None:
@@ -575,7 +547,7 @@ def certificate(authority: trustme.CA, name: str) -> ssl.SSLContext:
 async def test_tls_with_a_known_authority(authority: trustme.CA) -> None:
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    fetcher = HttpFetcher(AGENT, connector=direct(tls=trusting))
+    fetcher = HttpFetcher(AGENT, ways=direct(tls=trusting))
     async with server(answering(answer(b"secret")), certificate(authority, "127.0.0.1")) as port:
         response = await fetcher.fetch(Fetch(f"https://127.0.0.1:{port}/"), open_gate)
         await fetcher.close()
@@ -604,3 +576,37 @@ async def test_a_host_that_is_not_there(fetcher: HttpFetcher) -> None:
     error = await failure(fetcher, Fetch("http://nowhere.invalid/"))
     assert error.text in ("no such host", "name lookup failed")
     assert error.blame is Blame.HOST
+
+
+class NotHere:
+    """A guard that keeps everybody away from one address."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.asked: list[str] = []
+
+    def refuses_url(self, url: str) -> str | None:
+        return None
+
+    def refuses_address(self, address: str) -> str | None:
+        self.asked.append(address)
+        return "not for strangers" if address == self.address else None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_guard_is_asked_about_the_address_that_is_connected_to(host: str) -> None:
+    heads: list[bytes] = []
+    async with server(answering(answer(b"ok"), heads=heads)) as port:
+        place = f"http://{host}:{port}/"
+        for guard in (NotHere("127.0.0.1"), NotHere("127.0.0.9")):
+            fetcher = HttpFetcher(AGENT, ways=direct(guard=guard))
+            try:
+                if guard.address == "127.0.0.1":
+                    with pytest.raises(FetchError, match="not for strangers") as told:
+                        await fetcher.fetch(Fetch(place), open_gate)
+                    assert (told.value.blame, told.value.permanent, heads) == (Blame.POLICY, True, [])
+                else:
+                    assert (await fetcher.fetch(Fetch(place), open_gate)).body == b"ok"
+                assert "127.0.0.1" in guard.asked
+            finally:
+                await fetcher.close()

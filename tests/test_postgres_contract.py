@@ -18,7 +18,9 @@ from shoal.testing.jump_clock import JumpClock
 class PostgresHarness:
     """A schema of the test's own, on a jumping clock."""
 
-    lacks: ClassVar = {Capability.PRIVATE_EXITS: "a site waits once per line, for the exits of whoever met it last"}
+    lacks: ClassVar = {
+        Capability.JOBS: "to come",
+    }
 
     def __init__(self, url: str) -> None:
         self.url = url

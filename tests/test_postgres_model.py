@@ -13,7 +13,7 @@ from shoal.testing.contract.harness import Harness
 from shoal.testing.frontier_machine import FrontierMachine
 from test_postgres_contract import PostgresHarness
 
-TABLES = "run, line, site, slot, visit, task, worker, seen, item, dead, cache, tally, tally_change"
+TABLES = "run, line, site, slot, visit, task, worker, seen, item, dead, cache, tally, tally_change, exit_book, note"
 
 
 class PostgresMachine(FrontierMachine):

@@ -15,6 +15,7 @@ import pytest
 
 from servers.postgres import PostgresServer, need_programs, shared_server
 from shoal.errors import EngineUnavailable
+from shoal.frontier.exits import NewExit
 from shoal.frontier.postgres.engine import PostgresEngine, open_postgres
 from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
 from shoal.outcome import Blame, Dead, Done, Outcome, Reason, Retried, Settlement, Snoozed
@@ -36,6 +37,9 @@ TRUTHS = {
         FULL JOIN slot AS k USING (site, exit) WHERE coalesce(t.n, 0) <> coalesce(k.live, 0)""",
     "no slot has more leases than it may (I3)": """
         SELECT count(*) FROM slot AS k JOIN site AS s ON s.id = k.site WHERE k.live > s.concurrency OR k.live < 0""",
+    "no exit has more leases than its cap": """
+        SELECT count(*) FROM exit_book AS b
+        WHERE b.cap > 0 AND (SELECT count(*) FROM task AS t WHERE t.state = 2 AND t.exit = b.name) > b.cap""",
     "the counters of runs and lines are the truth (I7)": """
         SELECT count(*) FROM (
             SELECT run, line, count(*) FILTER (WHERE state <> 2) AS waiting, count(*) FILTER (WHERE state = 2) AS live
@@ -77,6 +81,7 @@ class Crew:
         self.done: Counter[int] = Counter()
         self.unsure: set[int] = set()
         self.outages = 0
+        self.telling = False
 
     def tasks(self, number: int) -> list[NewTask]:
         number = min(number, self.left)
@@ -130,7 +135,19 @@ class Crew:
             await engine.close()
 
     def settle(self, lease: Lease) -> Settlement:
-        return Settlement(lease.task.run_id, lease.task.id, lease.token, self.outcome(), lease.claimed_at, 1)
+        task, told = lease.task, self.telling and lease.exit == EXITS[0]
+        failed = (lease.exit,) if told and self.chance.random() < 0.2 else ()
+        works = (lease.exit,) if told and not failed else ()
+        return Settlement(
+            task.run_id,
+            task.id,
+            lease.token,
+            self.outcome(),
+            lease.claimed_at,
+            1,
+            exits_failed=failed,
+            exits_ok=works,
+        )
 
     async def seed(self, run: str, number: int) -> None:
         engine = await open_postgres(self.url)
@@ -166,11 +183,15 @@ def fragile_server() -> Iterator[PostgresServer]:
         server.destroy()
 
 
-async def test_eight_workers_on_five_sites(store: tuple[str, str, PostgresEngine]) -> None:
+@pytest.mark.parametrize("telling", [False, True], ids=["exits never heard of", "exits with caps, one of which fails"])
+async def test_eight_workers_on_five_sites(store: tuple[str, str, PostgresEngine], *, telling: bool) -> None:
     url, schema, engine = store
     policy = Policy(delay=0, concurrency=CONCURRENCY)
     await engine.frontier.create_run(NewRun("storm", "storm", policy))
-    crew = Crew(url, workers=8, tasks=1500, seed=1)
+    crew = Crew(url, workers=8, tasks=500 if telling else 1500, seed=1)
+    crew.telling = telling
+    if telling:
+        await engine.exits.put([NewExit(name, "", (DEFAULT_POOL,), cap=3) for name in EXITS])
     await engine.frontier.enqueue("storm", crew.tasks(50))
 
     async def watch() -> None:

@@ -13,7 +13,7 @@ import pytest
 from servers.redis import RedisServer, running_cluster, running_sentinel
 from servers.redis_stage import Stage
 from shoal.clock import Millis
-from shoal.errors import EngineUnavailable
+from shoal.errors import EngineRefused, EngineUnavailable
 from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
 from shoal.frontier.redis.engine import RedisEngine, open_redis
 from shoal.outcome import Settlement
@@ -146,7 +146,7 @@ async def test_a_node_that_dies_and_comes_back(cluster: list[RedisServer]) -> No
 
 
 async def test_a_plain_url_to_a_cluster_is_explained(cluster: list[RedisServer]) -> None:
-    with pytest.raises(EngineUnavailable, match=r"redis\+cluster"):
+    with pytest.raises(EngineRefused, match=r"redis\+cluster"):
         await (await open_redis(f"redis://127.0.0.1:{cluster[0].port}/0?prefix=plain&partitions=3")).close()
 
 

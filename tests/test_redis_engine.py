@@ -12,11 +12,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+import uvloop
 
+from servers.proxy import Proxy, running_proxy
 from servers.redis import RedisServer, running_redis
 from servers.redis_stage import Stage, opened, own_store, staged
-from shoal.errors import EngineFull, EngineUnavailable
-from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
+from shoal.errors import EngineFull, EngineRefused, EngineUnavailable
+from shoal.frontier.protocol import Ask, NewRun, Swept, WorkerInfo
 from shoal.frontier.redis.engine import open_redis
 from shoal.frontier.redis.wire import SEEN_BUCKETS
 from shoal.outcome import Done, Settlement
@@ -144,10 +146,27 @@ async def test_an_answer_that_was_lost_does_no_harm(server: RedisServer, stack: 
     assert names(await scene.drain()) == ["a.example/1", "a.example/2"]
 
 
+def test_connections_that_were_cut_are_a_store_that_is_away_in_the_loop_of_workers_too(server: RedisServer) -> None:
+    """uvloop complains in its own way when somebody writes to a connection that is closed."""
+
+    async def cut_and_call(proxy: Proxy) -> None:
+        engine = await open_redis(f"redis://127.0.0.1:{proxy.port}/0?prefix=cut")
+        answers: list[Swept | BaseException] = []
+        for _ in range(5):
+            proxy.cut()
+            calls = (engine.frontier.sweep() for _ in range(3))
+            answers += await asyncio.gather(*calls, return_exceptions=True)
+        await engine.close()
+        assert all(isinstance(answer, Swept | EngineUnavailable) for answer in answers), answers
+
+    with running_proxy(server.port) as proxy, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(cut_and_call(proxy))
+
+
 async def test_a_closed_engine_says_so(server: RedisServer) -> None:
     engine = await open_redis(own_store(server))
     await engine.close()
-    with pytest.raises(EngineUnavailable, match="closed"):
+    with pytest.raises(EngineRefused, match="closed"):
         await engine.reader.runs()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from redis.exceptions import ResponseError
 
 from servers.redis import RedisServer, free_port, running_redis
 from servers.redis_stage import opened, own_store
-from shoal.errors import BadSettings, EngineBroken, EngineFull, EngineUnavailable, ShoalError
+from shoal.errors import BadSettings, EngineBroken, EngineFull, EngineRefused, EngineUnavailable, ShoalError
 from shoal.frontier.redis.address import Address, Shape, read_address
 from shoal.frontier.redis.engine import open_redis
 from shoal.frontier.redis.opening import _check
@@ -54,14 +56,41 @@ async def test_no_such_host() -> None:
 
 async def test_passwords(stack: AsyncExitStack) -> None:
     with running_redis("--requirepass", "right") as guarded:
-        assert "asks for a password" in str(await error_of(guarded.url))
-        assert "refused" in str(await error_of(f"redis://:wrong@127.0.0.1:{guarded.port}/0"))
+        missing = await error_of(guarded.url)
+        wrong = await error_of(f"redis://:wrong@127.0.0.1:{guarded.port}/0")
+        assert isinstance(missing, EngineRefused)
+        assert isinstance(wrong, EngineRefused)
+        assert "asks for a password" in str(missing)
+        assert "refused" in str(wrong)
         await opened(stack, f"redis://:right@127.0.0.1:{guarded.port}/0")
+
+
+async def test_a_cluster_that_refuses_and_one_that_is_not_there() -> None:
+    cluster = ("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--requirepass", "right")
+    with tempfile.TemporaryDirectory(prefix="shoal-redis-") as folder:
+        node = RedisServer(Path(folder), *cluster, port=free_port(also=10_000))
+        node.start()
+        missing = await error_of(f"redis+cluster://127.0.0.1:{node.port}")
+        wrong = await error_of(f"redis+cluster://:wrong@127.0.0.1:{node.port}")
+        unfinished = await error_of(f"redis+cluster://:right@127.0.0.1:{node.port}")
+        node.kill()
+        gone = await error_of(f"redis+cluster://:right@127.0.0.1:{node.port}")
+    assert [type(error) for error in (missing, wrong)] == [EngineRefused, EngineRefused]
+    assert [type(error) for error in (unfinished, gone)] == [EngineUnavailable, EngineUnavailable]
+    assert "asks for a password" in str(missing)
+    assert "refused" in str(wrong)
+    assert "cannot be reached" in str(gone)
+
+
+async def test_no_sentinel_there() -> None:
+    error = await error_of(f"redis+sentinel://127.0.0.1:{free_port()}/main/0")
+    assert isinstance(error, EngineUnavailable)
+    assert "<" not in str(error)
 
 
 async def test_no_such_database(server: RedisServer) -> None:
     error = await error_of(f"redis://127.0.0.1:{server.port}/999")
-    assert isinstance(error, EngineUnavailable)
+    assert isinstance(error, EngineRefused)
     assert "database" in str(error)
 
 
@@ -93,7 +122,7 @@ async def test_a_store_of_another_version(server: RedisServer, stack: AsyncExitS
 async def test_eviction_is_refused() -> None:
     with running_redis("--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru") as forgetful:
         error = await error_of(forgetful.url)
-        assert isinstance(error, EngineUnavailable)
+        assert isinstance(error, EngineRefused)
         assert "allkeys-lru" in str(error)
 
 
@@ -119,7 +148,7 @@ async def test_what_can_be_lost_is_said(
 
 def test_an_old_server_is_refused() -> None:
     address = Address(Shape.SINGLE, (("h", 1),))
-    with pytest.raises(EngineUnavailable, match=r"6\.0\.16 at h:1 is too old"):
+    with pytest.raises(EngineRefused, match=r"6\.0\.16 at h:1 is too old"):
         _check(address, {"redis_version": "6.0.16", "aof_enabled": 1}, {})
     assert _check(address, {"redis_version": "6.2.0", "aof_enabled": 1}, {"appendfsync": "always"}) == []
     assert "does not say" in _check(address, {"redis_version": "7.0.0", "aof_enabled": 1}, {})[0]
@@ -130,6 +159,7 @@ def test_an_old_server_is_refused() -> None:
     [
         ("LOADING Redis is loading the dataset in memory", EngineUnavailable),
         ("READONLY You can't write against a read only replica.", EngineUnavailable),
+        ("NOREPLICAS Not enough good replicas to write.", EngineUnavailable),
         ("MASTERDOWN Link with MASTER is down", EngineUnavailable),
         ("CLUSTERDOWN Hash slot not served", EngineUnavailable),
         ("OOM command not allowed when used memory > 'maxmemory'.", EngineFull),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from shoal import Page, Request, Scraper
+from shoal import Page, Request, Scraper, Sitemap
 from shoal.errors import BadScraper
 from shoal.handler import where
 from shoal.task import LanePolicy, Policy
@@ -117,7 +117,7 @@ def test_an_unknown_option_is_an_error() -> None:
 
 def test_one_url_needs_no_list_and_true_is_a_minute_of_cache() -> None:
     books = Scraper("books", start="https://a.example/", sitemaps="https://a.example/s.xml", cache=True)
-    assert (books.start_urls, books.sitemaps) == (("https://a.example/",), ("https://a.example/s.xml",))
+    assert (books.start_urls, books.sitemaps) == (("https://a.example/",), (Sitemap("https://a.example/s.xml"),))
     assert books.cache == 60.0
     assert Scraper("books", cache=False).cache is None
     assert Scraper("books", cache=5).cache == 5.0

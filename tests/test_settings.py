@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.settings_file import load, stray_variables
 from shoal.errors import BadSettings
 from shoal.settings import Settings, mask_url
+from shoal.settings_file import load, stray_variables
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,6 @@ class SqliteHarness:
     """A file in a folder of the test's own, on a jumping clock."""
 
     lacks: ClassVar = {
-        Capability.PRIVATE_EXITS: "a site waits once per line, for the exits of whoever met it last",
         Capability.LANES_OF_SHARED_QUEUES: "lines are counted per queue",
     }
 

@@ -15,16 +15,18 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from shoal.engines import open_engine
-from shoal.errors import BadSettings, EngineBroken, EngineError, EngineFull, EngineUnavailable
-from shoal.frontier.protocol import Engine, NewRun
+from shoal.errors import BadSettings, EngineBroken, EngineError, EngineFull, EngineRefused, EngineUnavailable
+from shoal.frontier.jobs import NewJob
+from shoal.frontier.protocol import Ask, Engine, NewRun, WorkerInfo
 from shoal.frontier.sqlite import connection as sqlite_connection
 from shoal.frontier.sqlite.connection import APPLICATION_ID, connect, file_system_of
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
-from shoal.task import Policy
-from shoal.testing.contract.scene import page
+from shoal.task import DEFAULT_POOL, DIRECT, Policy
+from shoal.testing.contract.scene import dead, done, page
 
 NOBODY = 65534
 
@@ -88,19 +90,19 @@ class TestOpening:
                 await open_engine(wrong)
 
     async def test_a_missing_file_is_not_made_unasked(self, path: Path) -> None:
-        with pytest.raises(EngineUnavailable, match="no file") as caught:
+        with pytest.raises(EngineRefused, match="no file") as caught:
             await open_sqlite(path, create=False)
         assert is_one_sentence(caught.value, path)
         assert not path.exists()
 
     async def test_a_folder(self, tmp_path: Path) -> None:
-        with pytest.raises(EngineUnavailable, match="is a folder") as caught:
+        with pytest.raises(EngineRefused, match="is a folder") as caught:
             await open_sqlite(tmp_path)
         assert is_one_sentence(caught.value, tmp_path)
 
     async def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
         path = tmp_path / "missing" / "shoal.db"
-        with pytest.raises(EngineUnavailable, match="cannot be opened") as caught:
+        with pytest.raises(EngineRefused, match="cannot be opened") as caught:
             await open_sqlite(path)
         assert is_one_sentence(caught.value, path)
 
@@ -124,7 +126,7 @@ class TestOpening:
         await make(path)
         with contextlib.closing(sqlite3.connect(path)) as plain:
             plain.execute("PRAGMA user_version = 99")
-        with pytest.raises(EngineBroken, match=r"another version of Shoal \(schema 99") as caught:
+        with pytest.raises(EngineBroken, match=r"a newer Shoal \(schema 99") as caught:
             await open_sqlite(path)
         assert is_one_sentence(caught.value, path)
 
@@ -156,7 +158,7 @@ class TestOpening:
         await make(path)
         engine = await open_sqlite(path)
         await engine.close()
-        with pytest.raises(EngineUnavailable, match="closed"):
+        with pytest.raises(EngineRefused, match="closed"):
             await put(engine, 0, 1)
 
     async def test_what_was_asked_before_closing_is_still_done(self, path: Path) -> None:
@@ -183,7 +185,7 @@ class TestReadOnly:
         path = folder / "shoal.db"
         await make(path)
         path.chmod(0o444)
-        with pytest.raises(EngineUnavailable, match=r"written to|opened|permission") as caught, ordinary_user():
+        with pytest.raises(EngineRefused, match=r"written to|opened|permission") as caught, ordinary_user():
             connect(path, create=True).close()
         assert is_one_sentence(caught.value, path)
         path.chmod(0o644)
@@ -193,14 +195,14 @@ class TestReadOnly:
         path = folder / "shoal.db"
         await make(path)
         path.chmod(0o000)
-        with pytest.raises(EngineUnavailable) as caught, ordinary_user():
+        with pytest.raises(EngineRefused) as caught, ordinary_user():
             connect(path, create=True).close()
         assert is_one_sentence(caught.value, path)
 
     def test_a_read_only_folder(self, folder: Path) -> None:
         path = folder / "shoal.db"
         folder.chmod(0o555)
-        with pytest.raises(EngineUnavailable, match="Check that its folder") as caught, ordinary_user():
+        with pytest.raises(EngineRefused, match="Check that its folder") as caught, ordinary_user():
             connect(path, create=True).close()
         assert is_one_sentence(caught.value, path)
 
@@ -340,7 +342,7 @@ class TestNetworkFileSystems:
     @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p"])
     async def test_they_are_refused(self, path: Path, mounts: list[str], kind: str) -> None:
         mounts += ["/dev/sda / ext4 rw 0 0", f"server:/x {path.parent} {kind} rw 0 0"]
-        with pytest.raises(EngineUnavailable, match="network file system") as caught:
+        with pytest.raises(EngineRefused, match="network file system") as caught:
             await open_sqlite(path)
         assert is_one_sentence(caught.value, path)
         assert not path.exists()
@@ -369,3 +371,26 @@ def test_every_sentence_of_the_store_is_an_engine_error() -> None:
     for kind, sentence in sqlite_connection._SENTENCES.values():
         assert issubclass(kind, EngineError)
         assert is_one_sentence(kind(sentence.format(path="/x/shoal.db")), Path("/x/shoal.db"))
+
+
+async def test_nothing_of_a_forgotten_job_stays_in_the_file(path: Path) -> None:
+    async with opened(path) as engine:
+        policy = Policy(delay=0, concurrency=9, results_ttl=1)
+        await engine.jobs.submit(
+            [NewJob(NewRun("one", "shop", policy, queue="q"), [page("a.example/1"), page("b.example/1")])]
+        )
+        ask = Ask(WorkerInfo("w", "elsewhere", 1, 1), ("shop",), ("bulk",), {DEFAULT_POOL: (DIRECT,)}, 2)
+        first, second = (await engine.frontier.exchange(ask)).leases
+        await engine.frontier.exchange(
+            msgspec.structs.replace(ask, want=0, settlements=[done(first, b"{}"), dead(second)])
+        )
+        await asyncio.sleep(0.01)
+        assert (await engine.jobs.expire(0)).expired == 1
+        await asyncio.sleep(0.01)
+        assert (await engine.jobs.expire(0)).forgotten == 1
+    with contextlib.closing(sqlite3.connect(path)) as plain:
+        left = {
+            name: plain.execute(f"SELECT count(*) FROM {name}").fetchone()[0]  # noqa: S608 - names of our own
+            for name in ("run", "job", "task", "item", "dead", "seen", "seen_lately")
+        }
+    assert set(left.values()) == {0}, left

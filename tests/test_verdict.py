@@ -2,17 +2,32 @@ from __future__ import annotations
 
 import random
 from email.utils import formatdate
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
+from shoal.blocked import Blocked
+from shoal.errors import BadScraper
 from shoal.fetch.protocol import FetchError
 from shoal.outcome import Blame, Dead, Outcome, Reason, Retried, Snoozed
 from shoal.politeness import BACKOFF_FIRST, BACKOFF_MOST, RETRY_FIRST
+from shoal.scraper import Scraper
 from shoal.task import NO_EXTRA, Lease, Task
-from shoal.work.verdict import LEAST_BACKOFF, LONGEST_TEXT, WORTH_RETRYING, Judge, because, readable
+from shoal.work.pace import LEAST, SLOWEST, Paces
+from shoal.work.verdict import (
+    LEAST_BACKOFF,
+    LONGEST_TEXT,
+    MOST_DETOURS,
+    WORTH_RETRYING,
+    Judge,
+    because,
+    readable,
+)
+from shoal.work.visit import Visit
 
 NOW = 1_700_000_000_000
 JUDGE = Judge(3, random.Random(1))
@@ -111,10 +126,10 @@ def test_the_wait_between_attempts_grows_unless_it_is_given() -> None:
 
 
 def test_no_answer_is_charged_to_what_is_to_blame() -> None:
-    retried = JUDGE.no_answer(lease(), FetchError("timed out", Blame.EXIT))
+    retried = JUDGE.no_answer(lease(), FetchError("timed out", Blame.HOST), None)
     assert isinstance(retried, Retried)
-    assert retried.reason == Reason(Blame.EXIT, "timed out")
-    dead = JUDGE.no_answer(lease(), FetchError("too large", Blame.URL, permanent=True))
+    assert retried.reason == Reason(Blame.HOST, "timed out")
+    dead = JUDGE.no_answer(lease(), FetchError("too large", Blame.URL, permanent=True), None)
     assert dead == Dead(Reason(Blame.URL, "too large"))
 
 
@@ -128,3 +143,67 @@ def test_any_reason_can_be_stored(text: object) -> None:
 def test_words_are_left_alone() -> None:
     assert readable("naïve 鮭") == "naïve 鮭"
     assert because(Blame.URL, "x").detail is None
+
+
+def test_a_failure_of_the_exit_costs_the_task_nothing() -> None:
+    given = lease()
+    visit = Visit(given.task)
+    outcome = JUDGE.no_answer(given, FetchError("the proxy cannot be reached", Blame.EXIT), visit)
+    assert isinstance(outcome, Snoozed)
+    assert (outcome.wait, outcome.penalty, visit.exits_failed) == (0, 0, (given.exit,))
+
+
+def test_in_doubt_other_exits_decide() -> None:
+    doubt = FetchError("connection reset (through a proxy)", Blame.EXIT, doubtful=True)
+    given = lease()
+    for made in range(MOST_DETOURS - 1):
+        visit = Visit(given.task)
+        outcome = JUDGE.no_answer(given, doubt, visit)
+        assert isinstance(outcome, Snoozed)
+        assert outcome.extra is not None
+        assert (visit.exits_failed, outcome.extra.detours) == ((), (given.exit,) * (made + 1))
+        task = msgspec.structs.replace(given.task, extra=outcome.extra)
+        given = msgspec.structs.replace(given, task=task)
+    last = JUDGE.no_answer(given, doubt, Visit(given.task))
+    assert isinstance(last, Retried)
+    assert last.reason.blame is Blame.HOST
+
+
+def test_what_else_means_a_rate_limit() -> None:
+    judge = Judge(3, random.Random(1), Blocked.of([403, "are you a ROBOT"]))
+    limited = judge.answer(lease(), 403, {}, 0)
+    assert isinstance(limited, Snoozed)
+    assert (limited.penalty, limited.wait >= BACKOFF_FIRST) == (1, True)
+    page = judge.looks_blocked(lease(), b"<h1>Are you a robot?</h1>")
+    assert isinstance(page, Snoozed)
+    assert page.penalty == 1
+    assert judge.looks_blocked(lease(), b"<h1>Welcome</h1>") is None
+    assert isinstance(JUDGE.answer(lease(), 403, {}, 0), Dead)
+
+
+@pytest.mark.parametrize("wrong", [[99], [600], ["("], [None], [True], [""], 403, "captcha"])
+def test_what_cannot_mean_a_rate_limit(wrong: Any) -> None:
+    with pytest.raises(BadScraper, match="blocked"):
+        Scraper("shop", blocked=wrong)
+
+
+def test_a_site_that_fails_or_grows_slow_is_visited_more_slowly() -> None:
+    paces = Paces()
+    assert paces.advise("a", 1000, 1000, 80.0) is None
+    assert paces.advise("a", 1000, 1000, 120.0) is None, "a little slower is nothing"
+    assert paces.advise("a", 1000, 1000, 900.0) == 1500
+    assert paces.advise("a", 1000, 1500, None) == 2250
+    assert paces.advise("a", 1000, 2250, 90.0) == 2025, "it recovers"
+    assert paces.advise("a", 1000, 1050, 90.0) == 0, "back to the delay"
+    assert paces.advise("a", 0, 0, None) == LEAST
+    assert paces.advise("a", 1000, SLOWEST, None) == SLOWEST
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0, 60_000)), max_size=60), st.integers(0, 5_000))
+def test_the_pace_is_never_faster_than_the_delay(answers: list[float | None], delay: int) -> None:
+    paces, pace = Paces(), 0
+    for took in answers:
+        in_force = max(delay, pace)
+        advice = paces.advise("a", delay, in_force, took)
+        pace = pace if advice is None else advice
+        assert advice is None or advice == 0 or delay <= advice <= SLOWEST

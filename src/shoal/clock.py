@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 Moment = int
@@ -33,3 +34,10 @@ class SystemClock:
 def millis(seconds: float) -> Millis:
     """Seconds as whole milliseconds, rounded up: a delay may be longer than asked for, never shorter."""
     return -int(-seconds * 1000 // 1)
+
+
+def iso(at: Moment | None) -> str | None:
+    """A moment for machines: UTC, to the millisecond. None stays None."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from shoal.clock import Clock
 from shoal.errors import BadSettings
-from shoal.frontier.protocol import Engine
+from shoal.frontier.jobs import Store
 from shoal.frontier.sqlite.engine import open_sqlite
 
 KNOWN = (
@@ -18,21 +18,25 @@ KNOWN = (
     "redis://host:6379/0",
 )
 
-Opening = Callable[..., Awaitable[Engine]]
+Opening = Callable[..., Awaitable[Store]]
 
 
-async def open_engine(url: str, *, create: bool = True, clock: Clock | None = None) -> Engine:
-    """Open the engine behind a URL. `create`: False = its store must exist already. `clock`: for tests."""
+async def open_engine(url: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None) -> Store:
+    """Open the engine behind a URL.
+
+    `create`: False = its store must exist already. `migrate`: one of an older version is brought up to this one.
+    `clock`: for tests.
+    """
     scheme, separator, rest = url.partition("://")
     if not separator:
         raise BadSettings(f"The engine {url!r} is not a URL. Write it like {KNOWN[0]}.")
     match scheme:
         case "sqlite":
-            return await open_sqlite(sqlite_path(url, rest), create=create, clock=clock)
+            return await open_sqlite(sqlite_path(url, rest), create=create, migrate=migrate, clock=clock)
         case "postgresql" | "postgres":
-            return await _open_postgres()(url, create=create, clock=clock)
+            return await _open_postgres()(url, create=create, migrate=migrate, clock=clock)
         case "redis" | "rediss" | "redis+sentinel" | "redis+cluster" | "rediss+cluster":
-            return await _open_redis()(url, create=create, clock=clock)
+            return await _open_redis()(url, create=create, migrate=migrate, clock=clock)
         case _:
             raise BadSettings(f"There is no engine {scheme!r}. Known: {', '.join(KNOWN)}.")
 

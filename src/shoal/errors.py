@@ -6,9 +6,12 @@ ShoalError
 │   ├── BadSettings         shoal.toml, environment or command line
 │   ├── BadScraper          a scraper that is wrong as written (label, option, yield)
 │   ├── BadTarget           `file.py:name` that does not lead to a scraper
-│   └── UnknownRun          no run of that id in this engine
+│   ├── UnknownRun          no run of that id in this engine
+│   └── BeingMoved          a run on its way between two stores, which cannot be changed meanwhile
 └── EngineError             the store cannot do its work
-    ├── EngineUnavailable   not reachable, locked, not writable: may pass
+    ├── EngineUnavailable   not reachable, locked, restarting: may pass, so it is worth trying again
+    ├── EngineRefused       there, but not as asked (password, rights, version): somebody has to change something
+    │   └── NoStore         the server is there, and nothing of Shoal in it yet
     ├── EngineFull          no space left
     └── EngineBroken        corrupt, foreign or of another version
 
@@ -60,12 +63,33 @@ class UnknownRun(UsageError):
         super().__init__(f"There is no run {run_id!r} in this engine. `shoal runs` lists those that exist.")
 
 
+class BeingMoved(UsageError):
+    """A run is on its way between two stores, and cannot be changed meanwhile."""
+
+    def __init__(self, run_id: str, *, arriving: bool) -> None:
+        self.run_id = run_id
+        super().__init__(
+            f"The run {run_id!r} is still being moved to this store. Give the same `shoal move` again to finish that."
+            if arriving
+            else f"The run {run_id!r} is being moved to another store and cannot be changed. Wait for that to end, or "
+            f"keep it here with `shoal resume {run_id}`."
+        )
+
+
 class EngineError(ShoalError):
     """The store behind the frontier cannot do its work."""
 
 
 class EngineUnavailable(EngineError):
-    """The store cannot be reached or written to at the moment."""
+    """The store cannot be reached or written to at the moment. Workers wait until it can."""
+
+
+class EngineRefused(EngineError):
+    """The store is not one that can be used as asked. Trying again will not help."""
+
+
+class NoStore(EngineRefused):
+    """There is no store yet where one must exist already."""
 
 
 class EngineFull(EngineError):

@@ -87,7 +87,7 @@ async def export(source: ItemSource, output: Output) -> int:
     """Write all items that are there now. Answers how many. A file of that name is replaced at the end, at once."""
     keys, count = await _survey(source) if output.format is Format.CSV else ([], None)
     try:
-        with _opened(output.path) as stream:
+        with writing(output.path) as stream:
             match output.format:
                 case Format.JSONL:
                     return await _write_jsonl(source, stream)
@@ -155,8 +155,8 @@ def _is_special(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path | None) -> Iterator[BinaryIO]:
-    """A stream to write to, that becomes the file only if the block ends well."""
+def writing(path: Path | None) -> Iterator[BinaryIO]:
+    """A stream to write to, that becomes the file only if the block ends well. None = standard output."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

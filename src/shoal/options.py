@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from shoal.blocked import Blocked
 from shoal.clock import millis
 from shoal.errors import BadScraper
+from shoal.routes import Route
+from shoal.sitemap import Sitemap, sitemap_request
 from shoal.task import LanePolicy
 
 if TYPE_CHECKING:
@@ -73,6 +76,29 @@ class OptionCheck:
                 raise self._wrong(option, entry, "a list of URLs")
         return entries
 
+    def sitemaps(self, value: Any) -> tuple[Sitemap, ...] | Literal[True]:
+        if value is True:
+            return value
+        entries = () if value is False else self.urls("sitemaps", value, (str, Sitemap))
+        return tuple(self._sitemap(Sitemap(entry) if isinstance(entry, str) else entry) for entry in entries)
+
+    def _sitemap(self, sitemap: Sitemap) -> Sitemap:
+        try:
+            sitemap_request(sitemap, 0)
+        except ValueError as error:
+            raise BadScraper(f"Scraper {self._scraper!r}: since of a sitemap must be {error}.") from None
+        return sitemap
+
+    def routes(self, value: Any) -> tuple[Route, ...]:
+        routes = (value,) if isinstance(value, Route) else value
+        if not isinstance(routes, Iterable) or isinstance(routes, str | bytes | Mapping):
+            raise self._wrong("routes", value, "a list of Routes")
+        listed = tuple(routes)
+        for route in listed:
+            if not isinstance(route, Route):
+                raise self._wrong("routes", route, "a list of Routes")
+        return listed
+
     def model(self, value: Any) -> type[BaseModel] | None:
         if value is not None and not (isinstance(value, type) and hasattr(value, "model_validate_json")):
             raise self._wrong("input", value, "a pydantic model class")
@@ -96,6 +122,14 @@ class OptionCheck:
             checked = None if ttl is None else millis(self.seconds(f'lanes[{lane!r}]["ttl"]', ttl, positive=True))
             policies[lane] = LanePolicy(ttl=checked, auto_ack=ack == "auto")
         return policies
+
+    def blocked(self, value: Iterable[int | str]) -> Blocked:
+        if isinstance(value, str | int) or not isinstance(value, Iterable):
+            raise self._wrong("blocked", value, 'a list of statuses and patterns, such as [403, "captcha"]')
+        try:
+            return Blocked.of(value)
+        except ValueError as error:
+            raise BadScraper(f"Scraper {self._scraper!r}: blocked cannot be used: {error}.") from None
 
     def headers(self, value: Mapping[str, str] | None) -> dict[str, str]:
         pairs = {} if value is None else value

@@ -29,7 +29,7 @@ class Reason(msgspec.Struct, frozen=True):
     detail: str | None = None
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
+class Done(msgspec.Struct, frozen=True, gc=False, tag="done"):
     """The handler has run. Items (encoded JSON objects) and new tasks are stored with the settlement or not at all."""
 
     items: tuple[bytes, ...] = ()
@@ -75,13 +75,17 @@ class Dropped(msgspec.Struct, frozen=True, tag="drop"):
 Outcome = Done | Retried | Snoozed | Dead | Dropped
 
 
-class Settlement(msgspec.Struct, frozen=True):
+class Settlement(msgspec.Struct, frozen=True, gc=False):
     """The end of one lease. Effective once, and only with the token of a lease that still lives.
 
     `started_at`: by when the target has seen its (last) request, by the store's clock; None = no request was made, the
     slot's clock does not move. `refused`, `duplicates`: links that the worker did not pass on, because they cannot be
     fetched or because it knows that the run has them.
     `crawl_delay`: what the site's robots.txt asks for; raises the delay of its slots from now on.
+    `pace`: how far apart starts of one slot of this site should be from now on, because it suffers or has recovered;
+    never below the delay, 0 = back to it; None = as it is.
+    `exits_failed`: exits that are known to have failed, this lease's or one that the task was tried by before; each is
+    charged with one failure. `exits_ok`: exits that are known to work.
     """
 
     run_id: str
@@ -94,3 +98,6 @@ class Settlement(msgspec.Struct, frozen=True):
     refused: int = 0
     duplicates: int = 0
     crawl_delay: Millis | None = None
+    pace: Millis | None = None
+    exits_failed: tuple[str, ...] = ()
+    exits_ok: tuple[str, ...] = ()

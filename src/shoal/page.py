@@ -149,7 +149,7 @@ class Page:
         *,
         data: Any = None,
         group: str | None = None,
-        priority: int = 0,
+        priority: int | None = None,
         lane: str | None = None,
         ttl: float | None = None,
         dedup: bool = True,

@@ -14,6 +14,9 @@ BACKOFF_FIRST: Millis = 60_000
 BACKOFF_MOST: Millis = 3_600_000
 """The longest that Shoal waits of its own accord. What a server asks for with Retry-After is honoured in full."""
 
+QUIET: Millis = 600_000
+"""So long after the end of a rate limit without another one, and one of those in a row is forgiven."""
+
 RETRY_FIRST: Millis = 2_000
 RETRY_MOST: Millis = 300_000
 
@@ -47,6 +50,11 @@ def backoff(penalty: int, chance: random.Random) -> Millis:
     """How long a slot waits at its rate limit number `penalty` (the first is 1) in a row: doubling, up to 10 % more."""
     wait = min(BACKOFF_FIRST << min(penalty - 1, 20), BACKOFF_MOST)
     return round(wait * chance.uniform(1.0, 1.1))
+
+
+def remembered(penalty: int, limited_until: Moment, now: Moment) -> int:
+    """How many of `penalty` rate limits in a row still count, the last of which was over at `limited_until`."""
+    return max(0, penalty - max(0, now - limited_until) // QUIET)
 
 
 def retry_after(value: str | None, now: Moment) -> Millis | None:

@@ -20,13 +20,15 @@ from pathlib import Path
 
 import psutil
 
-from shoal.frontier.protocol import WorkerInfo
+from shoal.frontier.protocol import Duties, WorkerInfo
 
 PLACES = 256
 """How many tasks a notebook has room for. Those beyond are not noted, and so not charged."""
 
 KEPT_SECONDS = 7 * 24 * 3600
 """How long the notebook of a dead worker is kept for whoever brings back its leases."""
+
+NO_DUTIES = Duties()
 
 _ENTRY = struct.Struct("<q")
 
@@ -119,11 +121,11 @@ def _clear_away(folder: Path) -> None:
                 old.unlink()
 
 
-def introduce() -> tuple[WorkerInfo, Notebook]:
+def introduce(duties: Duties = NO_DUTIES) -> tuple[WorkerInfo, Notebook]:
     """A new worker in this process: host, process and chance make its id unique."""
     pid = os.getpid()
     worker_id = f"{socket.gethostname()}-{pid}-{secrets.token_hex(3)}"
     folder = Path(tempfile.gettempdir())
     _clear_away(folder)
     notebook = Notebook(folder / f"shoal-{worker_id}.hand")
-    return WorkerInfo(worker_id, this_machine(), pid, started(pid) or 0, str(notebook.path)), notebook
+    return WorkerInfo(worker_id, this_machine(), pid, started(pid) or 0, str(notebook.path), duties), notebook

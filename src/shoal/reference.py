@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 import typer.main
 
 from shoal.cli.main import app
-from shoal.settings import LaneSettings, ScraperSettings, Settings
+from shoal.settings import (
+    LaneSettings,
+    PoolSettings,
+    RouteSettings,
+    ScraperSettings,
+    ServeSettings,
+    Settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +36,11 @@ or a text with a unit: `"500ms"`, `"30s"`, `"10m"`, `"6h"`, `"2d"`.
 
 In the environment a setting has the prefix `SHOAL_`, and `__` stands for the dot of a table:
 `SHOAL_CONCURRENCY=16`, `SHOAL_SCRAPERS__BOOKS__DELAY=2`."""
+
+ROUTES_INTRODUCTION = """\
+Rules for URLs, as many as needed, each under a `[[route]]` of its own. The first whose conditions (`host`, `path`,
+`regex`) all hold decides; they come before the routes in the code of a scraper. What a Request says itself goes first.
+In the environment all of them together are `SHOAL_ROUTE`, a JSON list."""
 
 CLI_INTRODUCTION = """\
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done; 1 done, but something failed
@@ -61,10 +73,17 @@ def commands() -> Iterator[tuple[str, Any]]:
 def settings_page() -> str:
     """The settings, table by table."""
     parts = [NOTE, "# Settings", SETTINGS_INTRODUCTION, "## At the top of the file", _fields(Settings, "SHOAL_{}")]
-    for model, name in ((ScraperSettings, "scrapers"), (LaneSettings, "lanes")):
+    tables: tuple[tuple[type[BaseModel], str], ...] = (
+        (ServeSettings, "serve"),
+        (ScraperSettings, "scrapers.NAME"),
+        (LaneSettings, "lanes.NAME"),
+        (PoolSettings, "exits.POOL"),
+    )
+    for model, name in tables:
         meaning = (model.__doc__ or "").partition(": ")[2]
-        parts += [f"## `[{name}.NAME]`", meaning[:1].upper() + meaning[1:]]
-        parts.append(_fields(model, f"SHOAL_{name.upper()}__NAME__{{}}"))
+        parts += [f"## `[{name}]`", meaning[:1].upper() + meaning[1:]]
+        parts.append(_fields(model, f"SHOAL_{name.upper().replace('.', '__')}__{{}}"))
+    parts += ["## `[[route]]`", ROUTES_INTRODUCTION, _fields(RouteSettings, None)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -92,19 +111,17 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
     return f"{names}{metavar}", parameter.help or "", shown
 
 
-def _fields(model: type[BaseModel], variable: str) -> str:
+def _fields(model: type[BaseModel], variable: str | None) -> str:
+    header: tuple[str, ...] = ("setting", "kind", "default", "environment", "meaning")
     rows = [
-        (
-            f"`{name}`",
-            _kind(field.annotation),
-            _default(field),
-            f"`{variable.format(name.upper())}`",
-            field.description or "",
-        )
+        [f"`{name}`", _kind(field.annotation), _default(field), f"`{variable}`".format(name.upper()), field.description]
         for name, field in model.model_fields.items()
         if _kind(field.annotation) != "table"
     ]
-    return _table(("setting", "kind", "default", "environment", "meaning"), rows)
+    if variable is None:
+        header = header[:3] + header[4:]
+        rows = [[*row[:3], *row[4:]] for row in rows]
+    return _table(header, rows)
 
 
 def _kind(annotation: Any) -> str:
@@ -112,7 +129,9 @@ def _kind(annotation: Any) -> str:
         return " or ".join(_kind(each) for each in get_args(annotation) if each is not NoneType)
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{each}`" for each in get_args(annotation))
-    if get_origin(annotation) is dict:
+    if annotation == list[str]:
+        return "list"
+    if get_origin(annotation) in (dict, list) or annotation is ServeSettings:
         return "table"
     if get_origin(annotation) is not None:  # Annotated
         return _kind(get_args(annotation)[0])
@@ -120,7 +139,7 @@ def _kind(annotation: Any) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    if field.default is None:
+    if field.default is None or field.default_factory is not None:
         return "absent"
     return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
 

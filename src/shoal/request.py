@@ -16,7 +16,8 @@ class Request(msgspec.Struct, frozen=True):
     `to`: label of the handler that reads the answer (None = the default handler).
     `data`: anything that JSON can hold, handed to that handler as `page.data`.
     `group`: results are grouped by it; inherited by what the handler yields, unless it says otherwise.
-    `priority`: higher goes first within its site. `ttl`: seconds after which it is no longer worth fetching.
+    `priority`: higher goes first within its site (0). `ttl`: seconds after which it is no longer worth fetching.
+    What is None here is as the scraper's routes say.
     `dedup`: False = fetch even if this run has seen the URL.
     """
 
@@ -24,7 +25,7 @@ class Request(msgspec.Struct, frozen=True):
     to: str | None = None
     data: Any = None
     group: str | None = None
-    priority: int = 0
+    priority: int | None = None
     lane: str | None = None
     ttl: float | None = None
     method: str = "GET"

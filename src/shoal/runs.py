@@ -7,15 +7,21 @@ import secrets
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from shoal.errors import UsageError
+from shoal.errors import BadURL, UsageError
 from shoal.frontier.protocol import Engine, NewRun
 from shoal.intake.admission import Refused, to_task
 from shoal.request import Request
 from shoal.scraper import Scraper
+from shoal.sitemap import Sitemap, sitemap_request
 from shoal.task import NewTask, RunState
+from shoal.url import join
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 BATCH = 1000
 """Tasks that are enqueued in one transaction while seeding."""
@@ -48,21 +54,23 @@ async def seed(
     input: bytes | None = None,  # noqa: A002 - the word of the API
     mode: str | None = None,
     queue: str | None = None,
+    add: bool = False,
 ) -> Seeded:
     """Create the run if it does not exist, enqueue what it starts from as a stream, and seal it.
 
     `urls`: instead of what the scraper starts from. Interrupted and called again, it ends with the same tasks: what has
-    been let in before is a duplicate. A run that is sealed already is left as it is.
+    been let in before is a duplicate. A run that is sealed already is left as it is, unless `add`: then it takes what
+    it has not seen, and is under way again if it was finished.
     """
-    _refuse_what_is_to_come(scraper)
+    refuse_what_is_to_come(scraper)
     model = scraper.parse_input(input) if urls is None else None
     run = await engine.frontier.create_run(
         NewRun(run_id, scraper.name, scraper.policy(), mode or scraper.mode, queue, input)
     )
     seeded = Seeded()
-    if run.state is not RunState.OPEN:
+    if run.state is not RunState.OPEN and not add:
         return seeded
-    requests = scraper.requests_at_start(model) if urls is None else _plain(urls)
+    requests = at_start(scraper, model) if urls is None else _plain(urls)
     batch: list[NewTask] = []
     position = 0
     async for request in requests:
@@ -83,14 +91,13 @@ async def seed(
     return seeded
 
 
-def _refuse_what_is_to_come(scraper: Scraper) -> None:
+def refuse_what_is_to_come(scraper: Scraper) -> None:
     """Options that the API has and this version does not: better refused than silently without effect."""
-    for option, is_set in (("sitemaps", bool(scraper.sitemaps)), ("cache", scraper.cache is not None)):
-        if is_set:
-            raise UsageError(
-                f"The scraper {scraper.name!r} is given {option}=…, which this version of Shoal cannot do yet. "
-                "Leave it away to run without."
-            )
+    if scraper.cache is not None:
+        raise UsageError(
+            f"The scraper {scraper.name!r} is given cache=…, which this version of Shoal cannot do yet. "
+            "Leave it away to run without."
+        )
 
 
 async def _enqueue(engine: Engine, run_id: str, batch: list[NewTask], seeded: Seeded) -> None:
@@ -106,6 +113,25 @@ def _once(task: NewTask, position: int) -> NewTask:
         return task
     key = hashlib.sha256(f"start {position} {task.url}".encode()).digest()
     return msgspec.structs.replace(task, key=key)
+
+
+async def at_start(scraper: Scraper, model: BaseModel | None) -> AsyncIterator[Request]:
+    """What the scraper begins with; with `sitemaps=True` also the robots.txt of each site, once it is first met."""
+    met: set[str] = set()
+    async for request in scraper.requests_at_start(model):
+        yield request
+        if scraper.sitemaps is True and (named := _robots_of(request.url)) not in met:
+            met.add(named)
+            if named:
+                yield sitemap_request(Sitemap(named), 0)
+
+
+def _robots_of(url: str) -> str:
+    """Where the robots.txt of this URL's site is; empty for what is no URL, which is refused elsewhere."""
+    try:
+        return join(url, "/robots.txt")
+    except BadURL:
+        return ""
 
 
 async def _plain(urls: AsyncIterable[str] | Iterable[str]) -> AsyncIterator[Request]:

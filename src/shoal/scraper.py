@@ -6,16 +6,18 @@ import difflib
 import inspect
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from shoal.allow import Allowance, Entry
-from shoal.clock import millis
+from shoal.clock import SystemClock, millis
 from shoal.errors import BadScraper
 from shoal.handler import Handler, defined_at, name_of
 from shoal.options import LaneOptions, OptionCheck
 from shoal.request import Request
+from shoal.routes import Route, Routes
+from shoal.sitemap import Sitemap, sitemap_request
 from shoal.task import DEFAULT_POOL, Policy
 from shoal.yields import flatten
 
@@ -37,7 +39,8 @@ class Scraper:
     """One scraper. It holds its own handlers; nothing is registered anywhere else.
 
     `name`: lower-case letters, digits, `_` and `-`; names the scraper in runs, reports and URLs of the gateway.
-    `start`: URLs or Requests to begin with. `sitemaps`: URLs of sitemaps to begin with.
+    `start`: URLs or Requests to begin with. `sitemaps`: sitemaps to begin with as well: URLs or Sitemaps; True =
+    those that the robots.txt of each site it starts at names.
     `input`: a pydantic model; runs of this scraper need an input of that shape, handed to `@x.start`.
     `delay`: least seconds between two request starts at one site through one exit (1.0).
     `site_delay`: the same over all exits together; 0 = no such limit (0).
@@ -50,8 +53,12 @@ class Scraper:
     `lane`: where pages wait (None = "browser" with `browser`, else "bulk"). `lanes`: options per lane.
     `max_depth`: most links from the start that a page may be away (None = any). `allow`: where pages may be: host names
     (subdomains included), host/path prefixes, compiled patterns (None = anywhere). Neither applies to downloads.
+    `routes`: rules by host, path or pattern that say where a page waits, how long it is worth fetching, how soon, and
+    at what pace; the first that matches decides, and those of the settings come before these.
     `results_ttl`: seconds for which items are kept after the run (None = until deleted).
     `max_bytes`: largest body that is read, after decompression (32 MiB). `headers`: sent with every request.
+    `blocked`: what else means a rate limit, besides 429: statuses (403), and patterns of pages ("are you a robot").
+    `adaptive`: a site that grows slow or fails is visited more slowly for a while, never faster than `delay` (False).
 
     Raises BadScraper with one sentence for a value that cannot be used.
     """
@@ -61,7 +68,7 @@ class Scraper:
         name: str,
         *,
         start: str | Request | Iterable[str | Request] = (),
-        sitemaps: str | Iterable[str] = (),
+        sitemaps: str | Sitemap | Iterable[str | Sitemap] | bool = (),
         input: type[BaseModel] | None = None,  # noqa: A002 - the word of the API; the builtin is not used here
         delay: float = 1.0,
         site_delay: float = 0.0,
@@ -77,9 +84,12 @@ class Scraper:
         lanes: Mapping[str, LaneOptions] | None = None,
         max_depth: int | None = None,
         allow: Iterable[Entry] | None = None,
+        routes: Iterable[Route] = (),
         results_ttl: float | None = None,
         max_bytes: int = 32 * 1024 * 1024,
         headers: Mapping[str, str] | None = None,
+        blocked: Iterable[int | str] = (),
+        adaptive: bool = False,
     ) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadScraper(
@@ -88,7 +98,7 @@ class Scraper:
         check = OptionCheck(name)
         self.name = name
         self.start_urls: tuple[str | Request, ...] = check.urls("start", start, (str, Request))
-        self.sitemaps: tuple[str, ...] = check.urls("sitemaps", sitemaps, (str,))
+        self.sitemaps = check.sitemaps(sitemaps)
         self.input = check.model(input)
         self.delay = check.seconds("delay", delay)
         self.site_delay = check.seconds("site_delay", site_delay)
@@ -105,9 +115,14 @@ class Scraper:
         self.page_lane = self.lane or ("browser" if self.browser else "bulk")
         self.max_depth = None if max_depth is None else check.count("max_depth", max_depth, least=0)
         self.allow = None if allow is None else Allowance([allow] if isinstance(allow, str | re.Pattern) else allow)
+        self.own_routes = check.routes(routes)
+        self.routes: Routes | None = None
+        self.route_by(self.own_routes)
         self.results_ttl = None if results_ttl is None else check.seconds("results_ttl", results_ttl, positive=True)
         self.max_bytes = check.count("max_bytes", max_bytes, least=1)
         self.headers = check.headers(headers)
+        self.blocked = check.blocked(blocked)
+        self.adaptive = check.flag("adaptive", adaptive)
         self.handlers: dict[str | None, Handler] = {}
         self._start: Callable[..., Any] | None = None
 
@@ -132,9 +147,9 @@ class Scraper:
         return self._add(None, label)
 
     def start(self, function: F) -> F:
-        """Make a function say how to begin: it yields Requests or URLs. Given back unchanged; a scraper has one.
+        """Make a function say how to begin: it yields Requests, URLs or Sitemaps. Given back unchanged.
 
-        It takes no argument, or the validated input if the scraper has `input=`.
+        A scraper has one. It takes no argument, or the validated input if the scraper has `input=`.
         """
         if not callable(function):
             raise BadScraper(f"Scraper {self.name!r}: @start is put on a function, not on {function!r}.")
@@ -209,12 +224,15 @@ class Scraper:
             raise BadScraper(f"The input of {self.name!r} is wrong: {spot}: {problem['msg']}{more}.") from None
 
     async def requests_at_start(self, input: BaseModel | None = None) -> AsyncIterator[Request]:  # noqa: A002 - see above
-        """What a run begins with, one by one: the start URLs, then what the @start function yields.
+        """What a run begins with, one by one: the start URLs, the sitemaps, then what the @start function yields.
 
-        `input`: as `parse_input` gave it. Raises BadScraper for what is neither Request nor URL.
+        `input`: as `parse_input` gave it. Raises BadScraper for what is neither Request nor URL nor Sitemap.
         """
         for first in self.start_urls:
             yield Request(first) if isinstance(first, str) else first
+        now = SystemClock().now()
+        for sitemap in () if self.sitemaps is True else self.sitemaps:
+            yield sitemap_request(sitemap, now)
         if self._start is None:
             return
         _, most = _arguments(self._start)
@@ -226,13 +244,25 @@ class Scraper:
                 yield leaf
             elif isinstance(leaf, str):
                 yield Request(leaf)
+            elif isinstance(leaf, Sitemap):
+                yield sitemap_request(leaf, now)
             elif leaf is not None:
                 raise BadScraper(
                     f"Scraper {self.name!r}: @start {name_of(self._start)} ({defined_at(self._start)}) yielded a "
-                    f"{type(leaf).__name__}; it yields Requests and URLs."
+                    f"{type(leaf).__name__}; it yields Requests, URLs and Sitemaps."
                 )
 
     # What it asks of others
+
+    def route_by(self, routes: Sequence[Route]) -> None:
+        """Take these routes instead of those it has. Raises BadScraper, naming the route that cannot be used."""
+        lanes = tuple(dict.fromkeys((*LANES, *self.lanes)))
+        for number, route in enumerate(routes, start=1):
+            try:
+                Routes([route], lanes, self.page_lane)
+            except ValueError as error:
+                raise BadScraper(f"Scraper {self.name!r}: route {number}: {error}.") from None
+        self.routes = Routes(routes, lanes, self.page_lane) if routes else None
 
     def allowed(self, url: str) -> bool:
         """Whether a page at this normalised URL is within `allow`."""

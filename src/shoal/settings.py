@@ -7,12 +7,15 @@ that is absent leaves the scraper as its author wrote it. docs/reference/setting
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from shoal import __version__
+from shoal.errors import BadSettings
+from shoal.exits import FORMS, parse_exit
+from shoal.routes import MOST_PRIORITY, Route, check_conditions
+from shoal.version import __version__
 
 DEFAULT_ENGINE = "sqlite:///shoal.db"
 
@@ -76,6 +79,10 @@ class ScraperSettings(BaseModel):
         default=None, gt=0, description="How long items are kept after the run; absent = until deleted. Unit: seconds."
     )
     max_bytes: int = Field(default=32 * 1024 * 1024, ge=1, description="Largest body that is read. Unit: bytes.")
+    exits: str = Field(default="default", min_length=1, description="The pool of exits to leave by.")
+    adaptive: bool = Field(
+        default=False, description="Whether a site that grows slow or fails is visited more slowly for a while."
+    )
 
 
 class LaneSettings(BaseModel):
@@ -92,8 +99,100 @@ class LaneSettings(BaseModel):
     )
 
 
+class RouteSettings(BaseModel):
+    """`[[route]]`: rules for URLs, before those of the code; the first whose conditions all hold decides."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str | None = Field(
+        default=None, description="Host name, subdomains included (with `:port` only that one), or a pattern with `*`."
+    )
+    path: str | None = Field(default=None, description="Pattern for the whole path; `*` stands for anything.")
+    regex: str | None = Field(default=None, description="Regular expression, looked for anywhere in the URL.")
+    scraper: str | None = Field(default=None, description="Only for the scraper of this name; absent = for all.")
+    lane: str | None = Field(default=None, min_length=1, description="Where pages wait.")
+    ttl: Seconds | None = Field(default=None, gt=0, description="Older tasks are not fetched any more. Unit: seconds.")
+    priority: int | None = Field(
+        default=None, ge=-MOST_PRIORITY, le=MOST_PRIORITY, description="Higher goes first within its site."
+    )
+    browser: bool | None = Field(default=None, description="Whether pages wait in the lane `browser`.")
+    delay: Seconds | None = Field(
+        default=None,
+        description="Least time between two request starts of one slot, where that is longer than the scraper's. "
+        "Only with `host` alone. Unit: seconds.",
+    )
+
+    @model_validator(mode="after")
+    def _conditions_can_be_used(self) -> Self:
+        check_conditions(self.route)
+        return self
+
+    @property
+    def route(self) -> Route:
+        """The rule itself."""
+        return Route(**self.model_dump(exclude={"scraper"}))
+
+
+class ServeSettings(BaseModel):
+    """`[serve]`: how `shoal serve` takes jobs over HTTP."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen at; `0.0.0.0` = all of them.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen at; 0 = any that is free.")
+    processes: int = Field(default=1, ge=1, le=256, description="Gateway processes that share the port.")
+    workers: int = Field(default=1, ge=1, le=256, description="Worker processes that `--with-workers` starts.")
+    results_ttl: Seconds = Field(
+        default=3600.0, gt=0, description="How long the results of a job are kept after its end. Unit: seconds."
+    )
+    remember: Seconds = Field(
+        default=86400.0,
+        description="How long after that it is known that there was such a job (410, then 404). Unit: seconds.",
+    )
+    cors: list[str] = Field(
+        default_factory=list, description="Origins of web pages that may use the API; `*` = all. Absent: none."
+    )
+    max_body: int = Field(default=1024 * 1024, ge=1, description="Largest body of a request. Unit: bytes.")
+    max_tasks: int = Field(default=10_000, ge=1, description="Pages that a job may begin with.")
+    max_queue: int = Field(
+        default=100_000, ge=1, description="Jobs of one scraper that have not ended; more are turned away with 503."
+    )
+    max_wait: Seconds = Field(default=60.0, description="Longest wait of one request for news. Unit: seconds.")
+    max_waiting: int = Field(
+        default=20_000, ge=0, description="Clients that one process lets wait at once; more are answered at once."
+    )
+    start_timeout: Seconds = Field(
+        default=10.0, gt=0, description="Most time for the `@start` of a scraper; then the job fails. Unit: seconds."
+    )
+
+
+class PoolSettings(BaseModel):
+    """`[exits.POOL]`: the ways out of one pool. A scraper chooses its pool with `exits=`; `default` if it does not."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ways: list[str] = Field(
+        default_factory=list,
+        description=f"Exits: {FORMS}.",
+    )
+    file: str | None = Field(
+        default=None, min_length=1, description="A file with more of them, one a line; lines with `#` are comments."
+    )
+    cap: int = Field(default=0, ge=0, description="Most requests at once by each exit, over all sites; 0 = no limit.")
+
+    @field_validator("ways")
+    @classmethod
+    def _ways_can_be_used(cls, value: list[str]) -> list[str]:
+        for way in value:
+            try:
+                parse_exit(way)
+            except BadSettings as error:
+                raise ValueError(str(error).rstrip(".")) from None
+        return value
+
+
 class Settings(BaseSettings):
-    """Everything that can be set. Building one reads nothing from outside; `shoal.cli.settings_file.load` does."""
+    """Everything that can be set. Building one reads nothing from outside; `shoal.settings_file.load` does."""
 
     model_config = SettingsConfigDict(
         extra="forbid",
@@ -119,8 +218,31 @@ class Settings(BaseSettings):
     )
     log_level: LogLevel = Field(default="warning", description="Least important kind of message that is logged.")
     log_format: LogFormat = Field(default="text", description="`text` for people, `json` for machines; on stderr.")
+    events: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Folder where every call of the frontier and its answer is written down; absent = none is.",
+    )
+    serve: ServeSettings = Field(default_factory=ServeSettings, description="The gateway.")
+    audit: bool = Field(
+        default=True, description="Whether every request is written to the log of its run, which `shoal audit` reads."
+    )
     scrapers: dict[str, ScraperSettings] = Field(default_factory=dict, description="Overrides per scraper.")
     lanes: dict[str, LaneSettings] = Field(default_factory=dict, description="Rules per lane.")
+    exits: dict[str, PoolSettings] = Field(default_factory=dict, description="Pools of exits.")
+    route: list[RouteSettings] = Field(default_factory=list, description="Rules per URL.")
+
+    _source: str = PrivateAttr(default="the settings")
+
+    @property
+    def source(self) -> str:
+        """The file that they come from, as the user named it, for complaints."""
+        return self._source
+
+    def named(self, source: str) -> Self:
+        """The same, with the name of their file."""
+        self._source = source
+        return self
 
     @classmethod
     def settings_customise_sources(
@@ -131,7 +253,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Values in, value out: the environment is read in one place, by `shoal.cli.settings_file.load`."""
+        """Values in, value out: the environment is read in one place, by `shoal.settings_file.load`."""
         return (init_settings,)
 
     @field_validator("engine")
@@ -174,10 +296,15 @@ class Settings(BaseSettings):
 
     def shown(self) -> dict[str, Any]:
         """All that is set or has a default, as JSON can hold it, with passwords masked."""
-        values = self.model_dump(mode="json", exclude={"scrapers", "lanes"})
+        values = self.model_dump(mode="json", exclude={"scrapers", "lanes", "exits", "route"})
         values["engine"] = mask_url(self.engine)
         values["scrapers"] = {name: each.model_dump(exclude_unset=True) for name, each in self.scrapers.items()}
         values["lanes"] = {name: each.model_dump(exclude_unset=True) for name, each in self.lanes.items()}
+        values["exits"] = {
+            name: {**each.model_dump(exclude_unset=True), "ways": [parse_exit(way).shown for way in each.ways]}
+            for name, each in self.exits.items()
+        }
+        values["route"] = [each.model_dump(exclude_unset=True) for each in self.route]
         return values
 
     def __repr__(self) -> str:

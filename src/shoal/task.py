@@ -1,4 +1,7 @@
-"""The words of the frontier as values: what waits, what is handed out, what a run allows."""
+"""The words of the frontier as values: what waits, what is handed out, what a run allows.
+
+Those that come in thousands are kept from the garbage collector (`gc=False`): values are never part of a cycle.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ class Kind(StrEnum):
 
     PAGE = "page"
     FILE = "file"
+    SITEMAP = "sitemap"
 
 
 class State(StrEnum):
@@ -94,6 +98,9 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     results_ttl: Millis | None = None
     """How long items are kept after the run ended; None = until deleted."""
     lanes: dict[str, LanePolicy] = {}
+    limit_exits: int = 3
+    """Rate limits on this many exits of one site, each within `limit_window`, are taken for one of the whole site."""
+    limit_window: Millis = 60_000
 
 
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -108,15 +115,17 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     redirects: int = 0
     first_url: str | None = None
     """The URL that was asked for, when redirects have led elsewhere."""
+    detours: tuple[str, ...] = ()
+    """Exits by which it failed, when it could not be told whether the exit or the target was to blame."""
 
 
 NO_EXTRA = Extra()
 
 
-class NewTask(msgspec.Struct, frozen=True):
+class NewTask(msgspec.Struct, frozen=True, gc=False):
     """A task on its way into the frontier.
 
-    `key` is what it is deduplicated by within its run (32 bytes); None = always accepted.
+    `key` is what it is deduplicated by within its run (32 bytes, see `frontier.seen`); None = always accepted.
     `wait` and `ttl` count from the moment of acceptance by the store's clock.
     """
 
@@ -132,7 +141,7 @@ class NewTask(msgspec.Struct, frozen=True):
     extra: Extra = NO_EXTRA
 
 
-class Task(msgspec.Struct, frozen=True):
+class Task(msgspec.Struct, frozen=True, gc=False):
     """A task as a worker gets it. `attempts` counts failures of its own, `crashes` deaths of its workers."""
 
     id: int
@@ -149,13 +158,15 @@ class Task(msgspec.Struct, frozen=True):
     extra: Extra
 
 
-class Lease(msgspec.Struct, frozen=True):
+class Lease(msgspec.Struct, frozen=True, gc=False):
     """A task handed to a worker, with the right to make ONE request start in its slot.
 
     The request must start between `start_at` and `start_by` (store's clock), or the lease be given back.
     `exclusive`: no other lease of this slot or site can be granted before this one is settled, so that the holder may
     make further requests inside it, each at least `delay` after the one before.
-    `penalty`: how many rate limits in a row the slot has seen.
+    `delay`: the pace that is in force: the run's, the site's robots.txt, or slower where the site was found to suffer.
+    `penalty`: how many rate limits in a row the slot has seen. `exit_failures`: how many requests in a row have failed
+    because of the exit; only where there were any does the frontier want to hear that it works.
     """
 
     task: Task
@@ -168,3 +179,4 @@ class Lease(msgspec.Struct, frozen=True):
     delay: Millis
     exclusive: bool
     penalty: int = 0
+    exit_failures: int = 0

@@ -13,12 +13,13 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING
 
-from shoal.cli.opening import opened, sqlite_file
-from shoal.cli.settings_file import stray_variables
+from shoal.cli.opening import sqlite_file
 from shoal.cli.text import count, size
-from shoal.errors import ShoalError
+from shoal.engines import open_engine
+from shoal.errors import NoStore, ShoalError
 from shoal.frontier.sqlite.connection import NETWORK_FILE_SYSTEMS, OLDEST_SQLITE, file_system_of
 from shoal.settings import mask_url
+from shoal.settings_file import stray_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,19 +65,35 @@ def check_sqlite() -> Finding:
     return Finding("sqlite", Verdict.OK, sqlite3.sqlite_version)
 
 
-async def check_engine(settings: Settings) -> Finding:
-    """Whether the engine can be opened, read and written. Does not create a file that is not there."""
+async def check_engine(settings: Settings) -> list[Finding]:
+    """Whether the engine can be opened, read and written, and what it can lose. Does not make a store."""
     shown = mask_url(settings.engine)
     try:
         file = sqlite_file(settings.engine)
         if file is not None and not file.exists():
-            return _new_file(file)
-        async with opened(settings, create=False) as engine:
+            return [_new_file(file)]
+        engine = await open_engine(settings.engine, create=False)
+        try:
             runs = await engine.reader.runs()
             await engine.cache.put("shoal doctor", b"", 1)
+        finally:
+            await engine.close()
+    except NoStore:
+        return [Finding("engine", Verdict.OK, f"{shown}, can be reached; the store will be made by the first run")]
     except ShoalError as error:
-        return Finding("engine", Verdict.FAIL, shown, str(error))
-    return Finding("engine", Verdict.OK, f"{shown}, readable and writable, {count(len(runs), 'run')}")
+        return [Finding("engine", Verdict.FAIL, shown, str(error))]
+    state = f"readable and writable, {count(len(runs), 'run')}, schema {engine.schema.version}"
+    losses = [Finding("durability", Verdict.WARN, "a crash can lose something", loss) for loss in engine.losses]
+    return [Finding("engine", Verdict.OK, f"{shown}, {state}"), *losses]
+
+
+async def migrate(settings: Settings) -> Finding:
+    """Make the store, or bring it up to this version. Raises a ShoalError if that cannot be."""
+    engine = await open_engine(settings.engine, create=True, migrate=True)
+    await engine.close()
+    version, found = engine.schema
+    done = "made" if found is None else "as it should be" if found == version else f"migrated from {found}"
+    return Finding("schema", Verdict.OK, f"{version}, {done}")
 
 
 def check_disk(settings: Settings) -> Iterator[Finding]:

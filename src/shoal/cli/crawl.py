@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from shoal.cli.crew import Crew
 from shoal.cli.frame import say
 from shoal.cli.interrupt import interruptible
-from shoal.cli.lanes import page_lanes
 from shoal.cli.progress import Display, display_for, follow
 from shoal.errors import ShoalError
-from shoal.work.worker import Worker, WorkerOptions
+from shoal.orchestrator import worker_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -35,7 +34,8 @@ class Crawl:
 
     async def work(self, run_id: str, *, processes: int) -> bool:
         """Work until nothing is left to do here. True = the user interrupted it. Raises what the worker raises."""
-        worker = await self._worker(run_id)
+        run = await self._engine.reader.run(run_id)
+        worker = worker_on(self._engine, self._scraper, run, self._settings)
         crew = Crew(self._command(run_id), {"SHOAL_ENGINE": self._settings.engine}, size=processes - 1, report=say)
 
         def drain() -> None:
@@ -53,17 +53,6 @@ class Crawl:
                 working = group.create_task(worker.run())
                 group.create_task(crew.run())
         return interruption.times > 0
-
-    async def _worker(self, run_id: str) -> Worker:
-        run = await self._engine.reader.run(run_id)
-        options = WorkerOptions(
-            user_agent=self._settings.agent,
-            concurrency=self._settings.concurrency,
-            lanes=page_lanes([self._scraper]),
-            queues=(run.queue,),
-            drain=True,
-        )
-        return Worker(self._engine, [self._scraper], options)
 
     def _command(self, run_id: str) -> Sequence[str]:
         return (

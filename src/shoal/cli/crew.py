@@ -31,12 +31,14 @@ class Crew:
         size: int,
         report: Callable[[str], None],
         restarts: int = 3,
+        what: str = "worker",
     ) -> None:
         self._command = command
         self._environment = {**os.environ, **environment}
         self._size = size
         self._report = report
         self._restarts = restarts
+        self._what = what
         self._processes: set[asyncio.subprocess.Process] = set()
         self._stopping = False
 
@@ -64,10 +66,10 @@ class Crew:
                 return
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             if self._restarts <= 0:
-                self._report(f"A worker process died ({how}); too many have, so it is not replaced.")
+                self._report(f"A {self._what} process died ({how}); too many have, so it is not replaced.")
                 return
             self._restarts -= 1
-            self._report(f"A worker process died ({how}); starting another. Nothing is lost.")
+            self._report(f"A {self._what} process died ({how}); starting another. Nothing is lost.")
             await asyncio.sleep(PAUSE_BEFORE_RESTART)
 
     async def _one(self) -> int:

@@ -8,7 +8,8 @@ import typer
 from shoal.cli.frame import say
 from shoal.cli.opening import find_run, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption, RunArgument, YesOption
-from shoal.cli.text import count, iso, moment, plain, print_json, print_line, table
+from shoal.cli.text import count, moment, plain, print_json, print_line, table
+from shoal.clock import iso
 from shoal.errors import UsageError
 from shoal.frontier.protocol import DeadLetter, Engine, Reader
 

@@ -1,26 +1,39 @@
 """`shoal doctor`: is everything in place, and what to do where it is not."""
 
+from typing import Annotated
+
 import typer
 
 from shoal.cli import checks
 from shoal.cli.checks import Finding, Verdict
-from shoal.cli.frame import FAILURES, in_loop
+from shoal.cli.frame import FAILURES
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption
-from shoal.cli.settings_file import load
 from shoal.cli.text import print_json, print_line
+from shoal.loop import in_loop
 from shoal.settings import Settings
+from shoal.settings_file import load
 
 
-def doctor(engine: EngineOption = None, config: ConfigOption = None, as_data: JsonOption = False) -> None:
+def doctor(
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="First make the store, or bring an older one up to this version.")
+    ] = False,
+    engine: EngineOption = None,
+    config: ConfigOption = None,
+    as_data: JsonOption = False,
+) -> None:
     """Check this machine and these settings: Python, SQLite, engine, disk, contact, limits, optional parts.
 
-    Ends with exit code 1 if something fails. Changes nothing.
+    Ends with exit code 1 if something fails. Changes nothing, unless --migrate is given: then the store is made if
+    there is none, and one of an older version is brought up to this one. Stop the workers of the older version first.
+    Any number of machines may do this at once.
 
     Example:
 
         shoal doctor --engine sqlite:////srv/shoal.db
+        shoal doctor --migrate
     """
-    findings = in_loop(_examine(load(config, {"engine": engine})))
+    findings = in_loop(_examine(load(config, {"engine": engine}), migrate=migrate))
     if as_data:
         print_json([_as_json(finding) for finding in findings])
     else:
@@ -33,11 +46,13 @@ def doctor(engine: EngineOption = None, config: ConfigOption = None, as_data: Js
         raise typer.Exit(FAILURES)
 
 
-async def _examine(settings: Settings) -> list[Finding]:
+async def _examine(settings: Settings, *, migrate: bool) -> list[Finding]:
+    migrated = [await checks.migrate(settings)] if migrate else []
     return [
+        *migrated,
         checks.check_python(),
         checks.check_sqlite(),
-        await checks.check_engine(settings),
+        *await checks.check_engine(settings),
         *checks.check_disk(settings),
         checks.check_contact(settings),
         checks.check_descriptors(settings),

@@ -1,14 +1,13 @@
-"""What stands around every command: errors become sentences, a closed pipe is quiet, coroutines get a loop."""
+"""What stands around every command: errors become sentences, and a closed pipe is quiet."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import sys
 import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,12 +15,10 @@ from shoal import __version__
 from shoal.errors import ShoalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
 
 OK, FAILURES, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done; done, but some of it failed; cannot be done as asked; stopped by a signal."""
-
-Result = TypeVar("Result")
 
 _COMMAND_ERROR = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
 
@@ -56,16 +53,6 @@ def framed(command: Callable[..., Any], arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - this is where all errors end
         return _report(error, debug=debug)
     return code if isinstance(code, int) else OK
-
-
-def in_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end on the fastest loop there is."""
-    try:
-        import uvloop  # noqa: PLC0415 - not there on every platform
-    except ImportError:
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
 
 
 def _report(error: Exception, *, debug: bool) -> int:

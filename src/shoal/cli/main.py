@@ -6,12 +6,17 @@ from typing import Annotated
 import typer
 
 from shoal import __version__
-from shoal.cli import dead, items, runs, sites
+from shoal.cli import dead, exits, items, keys, runs, sites
+from shoal.cli.audit import audit_
 from shoal.cli.doctor import doctor
+from shoal.cli.explain import explain_
 from shoal.cli.frame import framed
 from shoal.cli.init import init
+from shoal.cli.move import move
 from shoal.cli.run import run
 from shoal.cli.scrapers import scrapers
+from shoal.cli.serve import serve
+from shoal.cli.sitemap import sitemap
 from shoal.cli.worker import worker
 
 app = typer.Typer(
@@ -45,16 +50,23 @@ def root(
 app.command()(init)
 app.command()(run)
 app.command()(worker)
+app.command()(serve)
+app.add_typer(keys.app, name="keys")
 app.command()(runs.runs)
 app.command()(runs.stats)
 app.command()(runs.cancel)
 app.command()(runs.pause)
 app.command()(runs.resume)
+app.command()(move)
 app.add_typer(dead.app, name="dead")
 app.command()(items.items)
 app.command("export")(items.export_)
 app.command()(scrapers)
 app.command()(sites.sites)
+app.add_typer(exits.app, name="exits")
+app.command("explain")(explain_)
+app.command("audit")(audit_)
+app.command()(sitemap)
 app.command()(doctor)
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from shoal.cli.frame import in_loop
-from shoal.cli.settings_file import load
 from shoal.engines import open_engine, sqlite_path
-from shoal.errors import UnknownRun, UsageError
+from shoal.errors import BadSettings, UnknownRun, UsageError
+from shoal.loop import in_loop
 from shoal.settings import Settings, mask_url
+from shoal.settings_file import load
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
 
+    from shoal.frontier.jobs import Store
     from shoal.frontier.protocol import Engine, Reader, Run
 
 Result = TypeVar("Result")
@@ -36,11 +37,35 @@ def is_absent(settings: Settings) -> bool:
 @asynccontextmanager
 async def opened(settings: Settings, *, create: bool) -> AsyncIterator[Engine]:
     """The engine of these settings, closed at the end."""
-    engine = await open_engine(settings.engine, create=create)
+    engine = await open_recorded(settings, create=create)
     try:
         yield engine
     finally:
         await engine.close()
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings) -> AsyncIterator[Store]:
+    """The same with jobs and records, for the gateway. What it submits is not written down by the setting `events`."""
+    store = await open_engine(settings.engine)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def open_recorded(settings: Settings, *, create: bool) -> Engine:
+    """The engine of these settings, whose calls are written down where the settings say so."""
+    engine = await open_engine(settings.engine, create=create)
+    if settings.events is None:
+        return engine
+    from shoal.events import RecordedEngine, Recorder  # noqa: PLC0415 - costs nothing where it is not asked for
+
+    try:
+        return RecordedEngine(engine, Recorder(Path(settings.events)))
+    except BadSettings:
+        await engine.close()
+        raise
 
 
 def with_engine(engine: str | None, config: Path | None, work: Callable[[Engine], Awaitable[Result]]) -> Result:

@@ -17,6 +17,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or `last`.")]
+OptionalRunArgument = Annotated[
+    str | None, typer.Argument(metavar="[RUN]", help="A run's id, the beginning of one, or `last`.")
+]
 TargetArgument = Annotated[
     str, typer.Argument(metavar="TARGET", help="`file.py`, `file.py:name` or `package.module:name`.")
 ]

@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from shoal.cli.frame import in_loop
 from shoal.cli.options import ConfigOption, EngineOption, QuietOption, TargetArgument
-from shoal.cli.overrides import configure
-from shoal.cli.settings_file import load
-from shoal.cli.target import load_scraper
-from shoal.cli.urls import GivenURLs, check_file
 from shoal.errors import UsageError
 from shoal.export import STDOUT, Format, output_for
+from shoal.intake.given import GivenURLs, check_file
+from shoal.loop import in_loop
+from shoal.overrides import configure
+from shoal.settings_file import load
+from shoal.target import load_scraper
 
 
 def run(
@@ -64,6 +64,7 @@ def run(
     """
     from shoal.cli.job import Job, read_input  # noqa: PLC0415 - brings the whole worker: other commands start faster
     from shoal.cli.logs import configure_logs  # noqa: PLC0415 - slow to load, too
+    from shoal.order import Order  # noqa: PLC0415 - as above
 
     settings = load(config, {"engine": engine, "concurrency": concurrency})
     configure_logs(settings)
@@ -74,17 +75,13 @@ def run(
         check_file(urls_file)
     scraper = load_scraper(target)
     configure(scraper, settings)
-    if mode is not None:
-        scraper.mode = mode
+    urls = GivenURLs(url or (), urls_file) if url or urls_file else None
     job = Job(
         target=target,
-        scraper=scraper,
+        order=Order(scraper, urls, read_input(input_), mode, run_id, resume),
+        urls=urls,
         settings=settings,
         engine_given=engine is not None,
-        urls=GivenURLs(url or (), urls_file) if url or urls_file else None,
-        input=read_input(input_),
-        run_id=run_id,
-        resume=resume,
         output=where,
         workers=workers,
         wait=wait,

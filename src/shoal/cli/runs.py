@@ -1,16 +1,23 @@
 """`shoal runs`, `stats`, `cancel`, `pause`, `resume`: what runs there are, and how to steer them."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
+
+from shoal import facts
 from shoal.cli.frame import say
 from shoal.cli.opening import NO_RUNS, find_run, is_absent, with_engine
-from shoal.cli.options import ConfigOption, EngineOption, JsonOption, RunArgument
-from shoal.cli.settings_file import load
-from shoal.cli.summary import as_json, summary
+from shoal.cli.options import ConfigOption, EngineOption, JsonOption, OptionalRunArgument, RunArgument
+from shoal.cli.summary import summary
 from shoal.cli.text import moment, print_json, print_line, table
+from shoal.cli.workers import NO_WORKERS, print_workers
 from shoal.errors import UsageError
-from shoal.frontier.protocol import Engine, Run
+from shoal.frontier.protocol import Engine, Run, WorkerRecord
+from shoal.settings_file import load
 from shoal.task import RunState
+from shoal.workers import is_left_alone, lives, state_of, takes_on
 
 ENDED = (RunState.FINISHED, RunState.CANCELLED)
 
@@ -22,37 +29,59 @@ def runs(engine: EngineOption = None, config: ConfigOption = None, as_data: Json
 
         shoal runs --json
     """
-    found = [] if is_absent(load(config, {"engine": engine})) else with_engine(engine, config, _all_runs)
+    found: list[Run] = []
+    workers: Sequence[WorkerRecord] = ()
+    if not is_absent(load(config, {"engine": engine})):
+        found, workers = with_engine(engine, config, _all_runs)
     if as_data:
-        print_json([as_json(run) for run in found])
+        print_json([facts.of_run(run) for run in found])
     elif not found:
         say(NO_RUNS)
     else:
         header = ("run", "scraper", "state", "started", "done", "items", "waiting", "dead")
         print_line(table(header, [_row(run) for run in found]))
+        alone = sorted({run.scraper for run in found if is_left_alone(run, workers)})
+        if alone:
+            whose = ", ".join(alone)
+            say(f"No live worker takes on what is left of {whose}. `shoal stats --workers` shows who is there.")
 
 
 def stats(
-    run: RunArgument, engine: EngineOption = None, config: ConfigOption = None, as_data: JsonOption = False
+    run: OptionalRunArgument = None,
+    workers: Annotated[
+        bool, typer.Option("--workers", help="List the workers instead; with RUN, those that take it on.")
+    ] = False,
+    engine: EngineOption = None,
+    config: ConfigOption = None,
+    as_data: JsonOption = False,
 ) -> None:
-    """Show where a run stands.
+    """Show where a run stands, or who is at work.
 
-    With --json: pending, claimed, completed, failed, remaining and every other count.
+    With --json: pending, claimed, completed, failed, remaining and every other count, and how many live workers take
+    the run on. With --workers: each worker with its machine, process, last sign of life, leases, and what it is doing.
 
     Example:
 
         shoal stats last --json
+        shoal stats --workers
     """
-
-    async def work(store: Engine) -> Run:
-        return await find_run(store.reader, run)
-
-    found = with_engine(engine, config, work)
+    if workers:
+        _show_workers(run, engine, config, as_data=as_data)
+        return
+    if run is None:
+        raise UsageError("Name a run (`shoal stats last`), or ask for --workers.")
+    found, crew = with_engine(engine, config, _with_workers(run))
     if as_data:
-        print_json(as_json(found))
+        able = [record for record in crew if takes_on(record, found) and lives(record)]
+        print_json({**facts.of_run(found), "workers": len(able)})
         return
     end = found.ended_at
     print_line(summary(found, seconds=None if end is None else (end - found.created_at) / 1000))
+    if is_left_alone(found, crew):
+        how = f"shoal run TARGET --resume --run-id {found.run_id}"
+        if found.mode == "distributed":
+            how = f"shoal worker TARGET --run-id {found.run_id}"
+        say(f"No live worker takes it on; TARGET being the file of {found.scraper!r}: {how}")
 
 
 def cancel(run: RunArgument, engine: EngineOption = None, config: ConfigOption = None) -> None:
@@ -66,7 +95,7 @@ def cancel(run: RunArgument, engine: EngineOption = None, config: ConfigOption =
     async def work(store: Engine) -> None:
         found = await find_run(store.reader, run)
         if found.state in ENDED:
-            raise UsageError(f"The run {found.run_id} is {found.state.value}; there is nothing to cancel.")
+            raise UsageError(f"The run {found.run_id} is {found.standing}; there is nothing to cancel.")
         await store.frontier.cancel_run(found.run_id)
         say(f"Cancelled {found.run_id}. What it has found stays: `shoal export {found.run_id} -o items.jsonl`.")
 
@@ -84,7 +113,7 @@ def pause(run: RunArgument, engine: EngineOption = None, config: ConfigOption = 
     async def work(store: Engine) -> None:
         found = await find_run(store.reader, run)
         if found.state in ENDED:
-            raise UsageError(f"The run {found.run_id} is {found.state.value} and cannot be paused.")
+            raise UsageError(f"The run {found.run_id} is {found.standing} and cannot be paused.")
         await store.frontier.pause_run(found.run_id)
         say(f"Paused {found.run_id}. Go on with `shoal resume {found.run_id}`.")
 
@@ -103,18 +132,43 @@ def resume(run: RunArgument, engine: EngineOption = None, config: ConfigOption =
         found = await find_run(store.reader, run)
         if found.state is not RunState.PAUSED:
             hint = "" if found.state in ENDED else " To work on it here, use `shoal run TARGET --resume`."
-            raise UsageError(f"The run {found.run_id} is {found.state.value}, not paused.{hint}")
+            raise UsageError(f"The run {found.run_id} is {found.standing}, not paused.{hint}")
         await store.frontier.resume_run(found.run_id)
         say(f"Resumed {found.run_id}. If no worker runs, start one with `shoal run TARGET --resume`.")
 
     with_engine(engine, config, work)
 
 
-async def _all_runs(store: Engine) -> list[Run]:
-    return list(await store.reader.runs())
+def _show_workers(run: str | None, engine: str | None, config: Path | None, *, as_data: bool) -> None:
+    async def work(store: Engine) -> list[WorkerRecord]:
+        records = await store.reader.workers()
+        if run is None:
+            return list(records)
+        found = await find_run(store.reader, run)
+        return [record for record in records if takes_on(record, found)]
+
+    absent = run is None and is_absent(load(config, {"engine": engine}))
+    records = [] if absent else with_engine(engine, config, work)
+    if as_data:
+        print_json([facts.of_worker(record, state_of(record).value) for record in records])
+    elif not records:
+        say(NO_WORKERS)
+    else:
+        print_workers(records)
+
+
+async def _all_runs(store: Engine) -> tuple[list[Run], Sequence[WorkerRecord]]:
+    return list(await store.reader.runs()), await store.reader.workers()
+
+
+def _with_workers(run: str) -> Callable[[Engine], Awaitable[tuple[Run, Sequence[WorkerRecord]]]]:
+    async def work(store: Engine) -> tuple[Run, Sequence[WorkerRecord]]:
+        return await find_run(store.reader, run), await store.reader.workers()
+
+    return work
 
 
 def _row(run: Run) -> tuple[Any, ...]:
     counts = run.counters
     started = moment(run.created_at)
-    return (run.run_id, run.scraper, run.state.value, started, counts.done, counts.items, counts.remaining, counts.dead)
+    return (run.run_id, run.scraper, run.standing, started, counts.done, counts.items, counts.remaining, counts.dead)

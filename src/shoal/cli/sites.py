@@ -7,9 +7,10 @@ import typer
 from shoal.cli.frame import say
 from shoal.cli.opening import is_absent, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption
-from shoal.cli.settings_file import load
-from shoal.cli.text import duration, iso, moment, print_json, print_line, table
+from shoal.cli.text import duration, moment, print_json, print_line, table
+from shoal.clock import iso
 from shoal.frontier.protocol import Engine, SiteRecord
+from shoal.settings_file import load
 
 
 def sites(

@@ -1,35 +1,15 @@
-"""What a run came to, for people and for machines."""
+"""What a run came to, for people."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from shoal.cli.lanes import OWN_WORKERS
-from shoal.cli.text import count, duration, iso, moment, size
+from shoal.cli.text import count, duration, moment, size
+from shoal.lanes import OWN_WORKERS
 from shoal.task import RunState
 
 if TYPE_CHECKING:
     from shoal.frontier.protocol import Run
-
-
-def as_json(run: Run) -> dict[str, Any]:
-    """A run for machines. The first five counts have the names that monitoring expects of a queue."""
-    counters = run.counters
-    named = {"waiting": "pending", "leased": "claimed", "done": "completed", "dead": "failed"}
-    counts = {named.get(name, name): number for name, number in msgspec.structs.asdict(counters).items()}
-    return {
-        "run_id": run.run_id,
-        "scraper": run.scraper,
-        "mode": run.mode,
-        "state": run.state.value,
-        "created_at": iso(run.created_at),
-        "ended_at": iso(run.ended_at),
-        "remaining": counters.remaining,
-        **counts,
-        "lanes": run.lanes,
-    }
 
 
 def summary(run: Run, *, seconds: float | None = None, earlier: int = 0, output: str | None = None) -> str:
@@ -67,5 +47,5 @@ def summary(run: Run, *, seconds: float | None = None, earlier: int = 0, output:
         rows.append(("left", f"{counters.waiting:,} waiting, {counters.leased:,} in work ({lanes or 'no lane'})"))
     width = max(len(word) for word, _ in rows)
     only_others = run.state is RunState.RUNNING and bool(run.lanes) and run.lanes.keys() <= set(OWN_WORKERS)
-    head = f"{run.scraper}  {run.run_id}  {'pages finished' if only_others else run.state.value}"
+    head = f"{run.scraper}  {run.run_id}  {'pages finished' if only_others else run.standing}"
     return "\n".join([head, *(f"  {word.ljust(width)}  {value}" for word, value in rows)])

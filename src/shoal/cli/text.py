@@ -50,13 +50,6 @@ def moment(at: Moment | None) -> str:
     return "-" if at is None else datetime.fromtimestamp(at / 1000, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def iso(at: Moment | None) -> str | None:
-    """A moment for machines: UTC, to the millisecond."""
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def duration(seconds: float) -> str:
     """A length of time in at most two units: `0.4s`, `12s`, `3m 05s`, `2h 10m`, `4d 3h`."""
     if seconds < 10:

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.frame import in_loop
-from shoal.cli.lanes import lanes_from, page_lanes
 from shoal.cli.options import ConfigOption, EngineOption, QuietOption, TargetsArgument
-from shoal.cli.overrides import configure
-from shoal.cli.settings_file import load
-from shoal.cli.target import load_scrapers
+from shoal.lanes import lanes_from, page_lanes
+from shoal.loop import in_loop
+from shoal.overrides import configure
+from shoal.settings_file import load
+from shoal.target import load_scrapers
 
 
 def worker(
@@ -24,6 +24,10 @@ def worker(
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", min=1, help="Requests in flight, over all sites.")
     ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch-size", min=1, help="Most tasks taken at once. Default: as many as there is room for."),
+    ] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left to do.")] = False,
     engine: EngineOption = None,
     config: ConfigOption = None,
@@ -33,13 +37,14 @@ def worker(
     """Work on runs that were enqueued, until stopped. Start as many as you like, on one engine.
 
     Ctrl-C or SIGTERM finishes what is in flight and gives the rest back; a second one stops at once.
+    A store that is not up yet, or goes away, is waited for.
 
     Example:
 
         shoal worker books.py --drain
     """
     from shoal.cli.logs import configure_logs  # noqa: PLC0415 - slow to load, too
-    from shoal.cli.service import serve_runs  # noqa: PLC0415 - brings the whole worker: other commands start faster
+    from shoal.cli.service import Service  # noqa: PLC0415 - brings the whole worker: other commands start faster
 
     settings = load(config, {"engine": engine, "concurrency": concurrency})
     configure_logs(settings)
@@ -47,5 +52,5 @@ def worker(
     for scraper in scrapers:
         configure(scraper, settings)
     chosen = lanes_from(lanes, page_lanes(scrapers))
-    work = serve_runs(settings, scrapers, chosen, run_id, drain=drain, quiet=quiet, until_eof=until_eof)
-    raise typer.Exit(in_loop(work))
+    service = Service(settings, scrapers, chosen, run_id, batch, drain, quiet, until_eof)
+    raise typer.Exit(in_loop(service.run()))

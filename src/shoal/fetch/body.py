@@ -6,6 +6,7 @@ import asyncio
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
+from typing import IO
 
 import aiohttp
 import brotli  # type: ignore[import-untyped]
@@ -19,8 +20,16 @@ _AT_ONCE = 2**20  # a body that is announced to be no larger is read without loo
 _STEP = 2**17  # as much as is decompressed before the cap is looked at and others get a turn
 
 
-async def read_body(message: RawResponseMessage, payload: aiohttp.StreamReader, cap: int) -> tuple[bytes, int]:
-    """The decoded body, and how many bytes came over the wire. Holds at most the cap and a few steps in memory."""
+async def read_body(
+    message: RawResponseMessage, payload: aiohttp.StreamReader, cap: int, spool: IO[bytes] | None = None
+) -> tuple[bytes, int]:
+    """The decoded body, and how many bytes came over the wire. Holds at most the cap and a few steps in memory.
+
+    With a `spool`, that is where the body goes, in place of what was there, and only a few steps are held.
+    """
+    if spool is not None:
+        spool.seek(0)
+        spool.truncate()
     if payload is aiohttp.EMPTY_PAYLOAD:
         return b"", 0
     headers = message.headers
@@ -29,11 +38,12 @@ async def read_body(message: RawResponseMessage, payload: aiohttp.StreamReader, 
     if length is not None and hdrs.TRANSFER_ENCODING not in headers:
         if int(length) > cap:
             raise _too_large(cap)
-        if encoding is None and int(length) <= _AT_ONCE:
+        if encoding is None and int(length) <= _AT_ONCE and spool is None:
             body = await payload.read()
             return body, len(body)
     decoder = _decoder(encoding)
-    decoded = BytesIO()  # unlike a list of pieces it gives out its bytes without a second copy
+    held = BytesIO()  # unlike a list of pieces it gives out its bytes without a second copy
+    decoded = spool or held
     received = 0
     while block := await payload.readany():
         received += len(block)
@@ -47,7 +57,7 @@ async def read_body(message: RawResponseMessage, payload: aiohttp.StreamReader, 
                 await asyncio.sleep(0)
     if received and decoder and not decoder.complete:
         raise FetchError(f"{encoding} body cut short", Blame.URL)
-    return decoded.getvalue(), received
+    return held.getvalue(), received
 
 
 def _too_large(cap: int) -> FetchError:

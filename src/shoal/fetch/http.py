@@ -2,7 +2,7 @@
 
 `aiohttp.ClientSession` is left out on purpose: it sends a request again by itself, also on a connection it has just
 opened, so that one start can be two at the target; and it costs as much as all the rest of a fetch. What is used: a
-connector per exit (pool, name lookup, TLS), its protocol and the C parser.
+connector per exit (pool, name lookup, proxy, TLS), its protocol and the C parser.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from weakref import WeakSet
@@ -23,14 +23,14 @@ from aiohttp.http_parser import RawResponseMessage
 from multidict import CIMultiDict
 from yarl import URL
 
+from shoal.exits import ExitAddress
 from shoal.fetch.body import read_body
-from shoal.fetch.http_errors import FOREIGN, translated
+from shoal.fetch.guard import Guard
+from shoal.fetch.http_errors import FOREIGN, PROXY_REFUSALS, refused_by_proxy, through_proxy, translated
 from shoal.fetch.protocol import Fetch, FetchError, Gate, Response, TooLate
+from shoal.fetch.ways import Way, Ways, open_way
 from shoal.outcome import Blame
 from shoal.task import DIRECT
-
-ExitConnector = Callable[[str], aiohttp.BaseConnector]
-"""From the name of an exit to what opens connections through it. Called once for each exit, inside the event loop."""
 
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
 _URL = re.compile(r"(https?://[!\"$-.0->@-\[\]-~]+)([!\"$-~]*)(?:#|\Z)")
@@ -49,25 +49,43 @@ class Timeouts:
     """Between two pieces of the body."""
 
 
-def direct(limit: int = 100, tls: ssl.SSLContext | None = None) -> ExitConnector:
-    """Connections straight from this machine, at most `limit` in use at once. `tls`: None = the usual authorities."""
+def direct(limit: int = 100, tls: ssl.SSLContext | None = None, guard: Guard | None = None) -> Ways:
+    """Connections straight from this machine, at most `limit` in use at once. `tls`: None = the usual authorities.
 
-    def connector(exit_name: str) -> aiohttp.BaseConnector:
+    `guard`: None = to anywhere.
+    """
+
+    def way(exit_name: str) -> Way:
         if exit_name != DIRECT:
             raise FetchError(f"there is no exit {exit_name!r} here", Blame.EXIT)
-        return aiohttp.TCPConnector(limit=limit, ttl_dns_cache=300, keepalive_timeout=30.0, ssl=tls or True)
+        return open_way(ExitAddress(DIRECT), limit, tls, guard)
 
-    return connector
+    return way
 
 
 class _Origin:
-    """What is the same for all requests to one scheme, host and port."""
+    """What is the same for all requests to one scheme, host and port by one exit.
 
-    __slots__ = ("fields", "lines", "request")
+    `prefix`: what stands before the path in the request line. A proxy that passes plain requests on wants to be told
+    the whole URL, and who asks; through a tunnel, for https, the site is spoken to as if there were no proxy.
+    """
 
-    def __init__(self, origin: str, fields: Mapping[str, str]) -> None:
+    __slots__ = ("fields", "lines", "prefix", "request")
+
+    def __init__(self, origin: str, fields: Mapping[str, str], way: Way) -> None:
         # Never sent: this is how aiohttp wants to be told where to connect.
-        self.request = aiohttp.ClientRequest("GET", URL(origin), headers=fields, loop=asyncio.get_running_loop())
+        self.request = aiohttp.ClientRequest(
+            "GET",
+            URL(origin),
+            headers=fields,
+            loop=asyncio.get_running_loop(),
+            proxy=way.proxy,
+            proxy_headers=None if way.login is None else CIMultiDict({hdrs.PROXY_AUTHORIZATION: way.login}),
+        )
+        passed_on = way.proxy is not None and origin.startswith("http:")
+        if passed_on and way.login is not None:
+            self.request.headers[hdrs.PROXY_AUTHORIZATION] = way.login
+        self.prefix = origin if passed_on else ""
         self.fields = self.request.headers
         self.lines = _lines(self.fields)
 
@@ -85,73 +103,82 @@ class HttpFetcher:
         self,
         user_agent: str,
         *,
-        connector: ExitConnector | None = None,
+        ways: Ways | None = None,
         keep: int = 400,
         timeouts: Timeouts | None = None,
     ) -> None:
-        self._exit_connector = connector or direct()
+        self._open_way = ways or direct()
         self._keep = keep
         self._timeouts = timeouts or Timeouts()
         self._connecting = aiohttp.ClientTimeout(sock_connect=self._timeouts.connect)
         self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br"}
-        self._origin = lru_cache(maxsize=4096)(lambda origin: _Origin(origin, self._fields))
-        self._connectors: dict[str, aiohttp.BaseConnector] = {}
+        self._origin = lru_cache(maxsize=4096)(lambda origin, way: _Origin(origin, self._fields, way))
+        self._ways: dict[str, Way] = {}
         self._jars: dict[tuple[str, str], aiohttp.CookieJar] = {}
         self._opened: WeakSet[ResponseHandler] = WeakSet()
 
     async def fetch(self, fetch: Fetch, gate: Gate) -> Response:
         patience = self._timeouts.first_byte
         total = asyncio.timeout(fetch.timeout)
+        way = self._ways.get(fetch.exit)
+        if way is None:
+            way = self._ways[fetch.exit] = self._open_way(fetch.exit)
         try:
             async with total:
-                origin, target = self._place(fetch.url)
+                origin, target = self._place(fetch.url, way)
                 jar = self._jars.get((fetch.exit, fetch.jar)) if self._jars else None
                 request = _written(fetch, origin, target, jar)
-                connection, message, payload = await self._answer(origin, request, fetch, gate)
+                connection, message, payload = await self._answer(origin, way, request, fetch, gate)
                 patience = self._timeouts.silence
                 try:
                     if hdrs.SET_COOKIE in message.headers:
                         self._keep_cookies(fetch, message)
-                    body, received = await read_body(message, payload, fetch.max_bytes)
+                    body, received = await read_body(message, payload, fetch.max_bytes, fetch.spool)
                 except BaseException:
                     self._hang_up(connection)
                     raise
         except FOREIGN as error:
             late = fetch.timeout if total.expired() else None
-            raise translated(error, late, patience, self._timeouts.connect) from error
+            told = translated(error, late, patience, self._timeouts.connect)
+            raise through_proxy(error, told) if way.proxied else told from error
         if len(self._opened) > self._keep:
             self._hang_up(connection)
         else:
             connection.release()
+        if message.code in PROXY_REFUSALS and origin.prefix and hdrs.RETRY_AFTER not in message.headers:
+            raise refused_by_proxy(message.code)
         return Response(fetch.url, message.code, message.headers, body, received)
 
     async def close(self) -> None:
         """Let go of all connections. What is under way fails. The second time: nothing."""
-        connectors, self._connectors = self._connectors, {}
-        for connector in connectors.values():
-            await connector.close()
+        ways, self._ways = self._ways, {}
+        for way in ways.values():
+            await way.connector.close()
 
-    def _place(self, url: str) -> tuple[_Origin, str]:
+    async def forget(self, exit_name: str) -> None:
+        """Let go of the connections of one exit; it is opened anew when it is next used, under what it is then."""
+        way = self._ways.pop(exit_name, None)
+        if way is not None:
+            await way.connector.close()
+
+    def _place(self, url: str, way: Way) -> tuple[_Origin, str]:
         """Where to connect and what to ask for there. A URL in its normal form is sent as it is, to the letter."""
         try:
             found = _URL.match(url) or _URL.match(str(URL(url)))
             if found is not None:
                 origin, target = found.groups()
-                return self._origin(origin), target if target.startswith("/") else f"/{target}"
+                return self._origin(origin, way), target if target.startswith("/") else f"/{target}"
         except ValueError:
             pass
         raise FetchError("not an http URL", Blame.URL, permanent=True)
 
     async def _answer(
-        self, origin: _Origin, request: bytes, fetch: Fetch, gate: Gate
+        self, origin: _Origin, way: Way, request: bytes, fetch: Fetch, gate: Gate
     ) -> tuple[Connection, RawResponseMessage, aiohttp.StreamReader]:
         """Send the request and wait for the head of the answer. Whoever gets the connection ends it."""
-        connector = self._connectors.get(fetch.exit)
-        if connector is None:
-            connector = self._connectors[fetch.exit] = self._exit_connector(fetch.exit)
         repeatable = fetch.method in _SAFE_TO_REPEAT
         while True:
-            connection = await connector.connect(origin.request, [], self._connecting)
+            connection = await way.connector.connect(origin.request, [], self._connecting)
             protocol = connection.protocol
             assert protocol is not None  # noqa: S101 - aiohttp's type says Optional for a connection that was given back
             reused = protocol in self._opened
@@ -219,7 +246,7 @@ class HttpFetcher:
 def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar | None) -> bytes:
     """The request as it goes over the wire, body included."""
     if not (jar or fetch.headers or fetch.body) and fetch.method == "GET":
-        return f"GET {target} HTTP/1.1\r\n{origin.lines}\r\n".encode()
+        return f"GET {origin.prefix}{target} HTTP/1.1\r\n{origin.lines}\r\n".encode()
     fields = origin.fields.copy()
     fields.update(fetch.headers)
     if jar:
@@ -234,7 +261,7 @@ def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar 
         fields[hdrs.CONTENT_LENGTH] = str(len(body))
     if not fetch.method.isalpha() or any(_LINE_BREAK.search(name + value) for name, value in fields.items()):
         raise FetchError("a method or header that cannot be sent", Blame.URL, permanent=True)
-    return f"{fetch.method} {target} HTTP/1.1\r\n{_lines(fields)}\r\n".encode(errors="replace") + body
+    return f"{fetch.method} {origin.prefix}{target} HTTP/1.1\r\n{_lines(fields)}\r\n".encode(errors="replace") + body
 
 
 def _lines(fields: CIMultiDict[str]) -> str:

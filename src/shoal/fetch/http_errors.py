@@ -10,11 +10,13 @@ import zlib
 import aiohttp
 import brotli  # type: ignore[import-untyped]
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 
 from shoal.fetch.protocol import FetchError
 from shoal.outcome import Blame
 
-FOREIGN = (aiohttp.ClientError, HttpProcessingError, OSError, zlib.error, brotli.error)
+_OF_SOCKS = (ProxyConnectionError, ProxyError, ProxyTimeoutError)
+FOREIGN = (aiohttp.ClientError, HttpProcessingError, OSError, *_OF_SOCKS, zlib.error, brotli.error)
 """All that others raise at us. OSError includes ssl.SSLError, socket.gaierror and TimeoutError."""
 
 _REFUSALS = {
@@ -57,3 +59,32 @@ def translated(error: Exception, total: float | None, patience: float, connect: 
             return FetchError(*_REFUSALS.get(error.errno or 0, (f"connection failed: {error.strerror}", Blame.HOST)))
         case _:
             return FetchError(f"request failed: {error}", Blame.HOST)
+
+
+_OF_THE_TARGET = frozenset({0x03, 0x04, 0x05, 0x06})
+"""What a SOCKS proxy answers where it could not get through: network or host not reachable, refused, took too long."""
+
+
+def through_proxy(error: Exception, told: FetchError) -> FetchError:
+    """What `error` means where a proxy stands between: surely its own failure, or one that may be the target's."""
+    match error:
+        case ProxyTimeoutError() | ProxyConnectionError() | aiohttp.ClientProxyConnectionError():
+            return FetchError("the proxy cannot be reached", Blame.EXIT)
+        case aiohttp.ClientHttpProxyError(status=status):
+            return refused_by_proxy(status)
+        case ProxyError():
+            words = f"the proxy says: {str(error).strip().lower()[:100]}"
+            return FetchError(words, Blame.EXIT, doubtful=error.error_code in _OF_THE_TARGET)
+        case _:
+            return FetchError(f"{told.text} (through a proxy)", Blame.EXIT, doubtful=True)
+
+
+PROXY_REFUSALS = frozenset({401, 403, 407, 500, 502, 503, 504})
+"""Statuses that a proxy which passes plain requests on may have made itself. Only 407 is surely its own."""
+
+
+def refused_by_proxy(status: int) -> FetchError:
+    """A proxy, or the target through it, did not do what was asked."""
+    if status == 407:
+        return FetchError("the proxy wants another password", Blame.EXIT)
+    return FetchError(f"HTTP {status} (through a proxy)", Blame.EXIT, permanent=status in (401, 403), doubtful=True)

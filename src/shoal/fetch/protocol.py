@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import IO, Protocol
 
 from multidict import CIMultiDictProxy
 
@@ -13,7 +13,10 @@ from shoal.outcome import Blame
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer with its whole body, decoded from its transfer and content encodings (not from its charset)."""
+    """An answer with its whole body, decoded from its transfer and content encodings (not from its charset).
+
+    `body` is empty if the request said where else the body is to go.
+    """
 
     url: str
     status: int
@@ -36,15 +39,21 @@ class Fetch:
     exit: str = "direct"
     jar: str = ""
     """Cookies are kept apart by this name (the scraper's)."""
+    spool: IO[bytes] | None = None
+    """Where the body is written to, from its beginning, instead of being held in memory."""
 
 
 class FetchError(Exception):
-    """No usable answer. `text` is a short phrase; `blame` says what to charge; `permanent`: trying again is useless."""
+    """No usable answer. `text` is a short phrase; `blame` says what to charge; `permanent`: trying again is useless.
 
-    def __init__(self, text: str, blame: Blame, *, permanent: bool = False) -> None:
+    `doubtful`: blame lies with the exit or with what is behind it; another exit will show.
+    """
+
+    def __init__(self, text: str, blame: Blame, *, permanent: bool = False, doubtful: bool = False) -> None:
         self.text = text
         self.blame = blame
         self.permanent = permanent
+        self.doubtful = doubtful
         super().__init__(text)
 
 

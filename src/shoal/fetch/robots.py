@@ -11,6 +11,8 @@ from ada_url import URL
 from protego import Protego
 
 from shoal.clock import Clock, Millis, Moment, SystemClock, millis
+from shoal.errors import BadURL
+from shoal.url import normalise
 
 if TYPE_CHECKING:
     from shoal.frontier.protocol import Cache
@@ -69,6 +71,10 @@ class RobotsRules:
         if self._everything is None:
             return self._protego.can_fetch(url, self._agent)
         return self._everything or url.partition("?")[0] == robots_url(origin_of(url))
+
+    def names_sitemap(self, url: str) -> bool:
+        """Whether this normalised URL is one of the sitemaps that it names: what it names, it lets one fetch."""
+        return any(_same(named, url) for named in self.sitemaps)
 
 
 class _Learned(msgspec.Struct, frozen=True, array_like=True):
@@ -136,6 +142,13 @@ class RobotsBook:
         if len(self._held) > self._capacity:
             self._held.popitem(last=False)
         return rules
+
+
+def _same(named: str, url: str) -> bool:
+    try:
+        return named == url or normalise(named) == url
+    except BadURL:
+        return False
 
 
 def _key(origin: str) -> str:

@@ -1,6 +1,7 @@
-"""The contract that every engine keeps: three narrow protocols, batch first.
+"""The contract that every engine keeps: narrow protocols, batch first.
 
-`Frontier` moves tasks, `Reader` only looks, `Cache` remembers bytes for a while.
+`Frontier` moves tasks, `Reader` only looks, `Cache` remembers bytes for a while; what the gateway needs is in `jobs`,
+what carries runs between stores in `moving`.
 The rules (I1-I11) are in docs/explanation/guarantees.md and are proven by `shoal.testing.frontier_contract`.
 All moments are the store's; every verb is atomic and durable when it returns.
 """
@@ -13,8 +14,10 @@ from typing import Protocol
 import msgspec
 
 from shoal.clock import Millis, Moment
+from shoal.frontier.exits import Exits
+from shoal.frontier.moving import Move, MoveState
 from shoal.outcome import Reason, Settlement
-from shoal.task import Lease, NewTask, Policy, RunState
+from shoal.task import Lease, NewTask, Policy, RunState, State
 
 
 class NewRun(msgspec.Struct, frozen=True):
@@ -60,7 +63,10 @@ class Counters(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run as stored. `lanes`: tasks not yet ended (waiting or leased) per lane; lanes without any are absent."""
+    """A run as stored. `lanes`: tasks not yet ended (waiting or leased) per lane; lanes without any are absent.
+
+    `move`: its last move to or from another store, if any.
+    """
 
     run_id: str
     scraper: str
@@ -73,6 +79,19 @@ class Run(msgspec.Struct, frozen=True):
     ended_at: Moment | None
     counters: Counters
     lanes: dict[str, int] = {}
+    move: Move | None = None
+
+    @property
+    def standing(self) -> str:
+        """Its state in words: also that it is on its way to another store or from one, or has gone to one."""
+        if self.move is not None:
+            if self.state is RunState.CANCELLED and self.move.state is MoveState.LEFT:
+                return f"moved to {self.move.other}"
+            if self.state is RunState.PAUSED and self.move.state is MoveState.LEAVING:
+                return f"being moved to {self.move.other}"
+            if self.state is RunState.PAUSED and self.move.state is MoveState.ARRIVING:
+                return f"being moved here from {self.move.other}"
+        return self.state.value
 
 
 class Enqueued(msgspec.Struct, frozen=True):
@@ -80,6 +99,14 @@ class Enqueued(msgspec.Struct, frozen=True):
 
     accepted: int
     duplicates: int
+
+
+class Duties(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a worker takes on, for those who look. `queues`: None = all."""
+
+    scrapers: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+    queues: tuple[str, ...] | None = None
 
 
 class WorkerInfo(msgspec.Struct, frozen=True):
@@ -95,6 +122,19 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     pid_started: int
     notebook: str | None = None
     """File where it notes the tasks it has in hand (`shoal.presence`), so that a crash is charged to those only."""
+    duties: Duties = Duties()
+    """As they were when the store first heard of it."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something to remember in order, such as the requests that were made for a run. The store never looks inside.
+
+    `ttl`: how long it is kept; None = until its stream is forgotten.
+    """
+
+    stream: str
+    body: bytes
+    ttl: Millis | None = None
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -103,6 +143,11 @@ class Ask(msgspec.Struct, frozen=True):
     `queues`: None = all. `scrapers`: only tasks of these. `lanes`: in order of preference. `exits`: for each pool that
     this worker can use, the names of its exits. `want` = 0 only settles. `ahead`: leases may also be granted for slots
     that will be due within that time; the worker waits for the lease's `start_at`.
+    `held`: the tokens of all leases that the worker knows of, besides those that it settles here; None = does not say.
+    When it says, its other leases are given back before the claim: their grant was lost on the way, so no request was
+    made. They cost nothing: their tasks wait again at their old place, slots are free and clocks are put back.
+    `private`: the pools whose exits are this worker's own, and other workers have others.
+    `notes` are kept with the settlements, late ones included.
     """
 
     worker: WorkerInfo
@@ -113,6 +158,9 @@ class Ask(msgspec.Struct, frozen=True):
     queues: Sequence[str] | None = None
     settlements: Sequence[Settlement] = ()
     ahead: Millis = 0
+    held: Sequence[int] | None = None
+    private: Sequence[str] = ()
+    notes: Sequence[Note] = ()
 
 
 class Granted(msgspec.Struct, frozen=True):
@@ -156,7 +204,10 @@ class Frontier(Protocol):
         ...
 
     async def seal_run(self, run_id: str) -> None:
-        """Seeding is complete: from now on the run is finished when nothing is left. The second time: nothing."""
+        """Seeding is complete: from now on the run is finished when nothing is left. The second time: nothing.
+
+        Raises BeingMoved if the run is on its way between two stores.
+        """
         ...
 
     async def pause_run(self, run_id: str) -> None:
@@ -164,7 +215,10 @@ class Frontier(Protocol):
         ...
 
     async def resume_run(self, run_id: str) -> None:
-        """Undo pause. Nothing, if the run is not paused."""
+        """Undo pause. Nothing, if the run is not paused. One that was leaving for another store stays.
+
+        Raises BeingMoved if the run is arriving from another store.
+        """
         ...
 
     async def cancel_run(self, run_id: str) -> None:
@@ -174,12 +228,17 @@ class Frontier(Protocol):
     async def enqueue(self, run_id: str, tasks: Sequence[NewTask]) -> Enqueued:
         """Accept tasks, all or none. A task whose key the run has seen is a duplicate, also within the batch.
 
-        Raises UnknownRun; raises UsageError if the run was cancelled. A finished run becomes running again.
+        Raises UnknownRun; raises UsageError if the run was cancelled, BeingMoved if it is on its way between two
+        stores. A finished run becomes running again.
         """
         ...
 
     async def exchange(self, ask: Ask) -> Granted:
-        """Settle what is finished, then claim up to `want` leases, in one transaction."""
+        """Settle what is finished, take back what was lost (`held`), then claim up to `want`, in one transaction.
+
+        If this fails with EngineUnavailable, it may or may not have happened. It can be repeated: what was settled the
+        first time is then late, and with `held`, what was granted unheard is granted anew.
+        """
         ...
 
     async def renew(self, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
@@ -191,7 +250,14 @@ class Frontier(Protocol):
         ...
 
     async def requeue_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
-        """Dead letters wait again, with attempts and crashes 0. None = all of the run. Answers how many."""
+        """Dead letters wait again, with attempts and crashes 0. None = all of the run. Answers how many.
+
+        Raises BeingMoved if the run is on its way between two stores.
+        """
+        ...
+
+    async def forget_notes(self, stream: str) -> None:
+        """Delete a stream of notes, all of it. Nothing, if there is none."""
         ...
 
     async def purge_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
@@ -228,16 +294,37 @@ class DeadLetter(msgspec.Struct, frozen=True):
     died_at: Moment
 
 
+class HeldTask(msgspec.Struct, frozen=True, array_like=True):
+    """A task that a worker has in hand."""
+
+    run_id: str
+    lane: str
+    url: str
+
+
 class WorkerRecord(msgspec.Struct, frozen=True):
-    """A worker that has been seen, and how many leases it holds."""
+    """A worker that has been seen, how many leases it holds, and what some of them are for.
+
+    `silent`: how long ago it was seen, by the store's clock. Every exchange and renewal counts, to about a second.
+    `tasks`: at most SHOWN_TASKS of those it has in hand.
+    """
 
     info: WorkerInfo
     seen_at: Moment
     leases: int
+    silent: Millis
+    tasks: Sequence[HeldTask] = ()
+
+
+SHOWN_TASKS = 3
 
 
 class SiteRecord(msgspec.Struct, frozen=True):
-    """A site's clocks, as one looks at them now."""
+    """A site's clocks, as one looks at them now.
+
+    `delay`: the pace in force. `blocked_until`: a rate limit of the whole site; `cause`: what was said then.
+    `probing`: the limit is over, and one request goes first.
+    """
 
     site: str
     delay: Millis
@@ -245,6 +332,55 @@ class SiteRecord(msgspec.Struct, frozen=True):
     leased: int
     next_at: Moment
     penalty: int
+    site_delay: Millis = 0
+    blocked_until: Moment = 0
+    probing: bool = False
+    cause: str | None = None
+
+
+class SlotRecord(msgspec.Struct, frozen=True):
+    """A slot that has been used: when it may next be, and why then. `cause`: what the last rate limit said."""
+
+    exit: str
+    next_at: Moment
+    blocked_until: Moment
+    live: int
+    penalty: int
+    probing: bool
+    cause: str | None
+
+
+class Whereabouts(msgspec.Struct, frozen=True):
+    """Where a URL is in one run that has seen it.
+
+    `state`: `waiting`, `leased` or `dead`; `None` = it ended otherwise: done, dropped, expired or cancelled.
+    `ahead`: ready tasks of its lane and site that come before it. `held`: it waits because its run is paused.
+    """
+
+    run_id: str
+    scraper: str
+    run_state: RunState
+    state: State | None
+    task: int | None = None
+    lane: str | None = None
+    pool: str | None = None
+    ahead: int = 0
+    not_before: Moment | None = None
+    expires_at: Moment | None = None
+    attempts: int = 0
+    crashes: int = 0
+    worker: str | None = None
+    exit: str | None = None
+    lease_until: Moment | None = None
+    held: bool = False
+    reason: Reason | None = None
+
+
+class NotePage(msgspec.Struct, frozen=True):
+    """Notes of a stream in the order they were kept. `cursor`: as of ItemPage, but never None: more may come."""
+
+    bodies: Sequence[bytes]
+    cursor: int
 
 
 class Reader(Protocol):
@@ -267,11 +403,38 @@ class Reader(Protocol):
         ...
 
     async def workers(self) -> Sequence[WorkerRecord]:
-        """Workers that hold leases or were seen within the last hour."""
+        """Workers that hold leases or were seen within the last hour, the last seen first."""
+        ...
+
+    async def scrapers(self) -> Mapping[str, int]:
+        """How many tasks have not ended, by scraper, over all runs. Scrapers without any are absent."""
         ...
 
     async def sites(self, limit: int = 100) -> Sequence[SiteRecord]:
         """Sites with work, most waiting tasks first."""
+        ...
+
+    async def site(self, site: str) -> SiteRecord | None:
+        """One site; None = no task of it was ever accepted."""
+        ...
+
+    async def slots(self, site: str) -> Sequence[SlotRecord]:
+        """The slots of a site, by exit."""
+        ...
+
+    async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
+        """Where this URL is, in each run that has seen its key (or of `run_id` only), newest run first.
+
+        May look through all that waits for the site; never through what waits for others.
+        """
+        ...
+
+    async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
+        """Notes of a stream after `cursor`, at most `limit`. An unknown stream has none."""
+        ...
+
+    async def now(self) -> Moment:
+        """The store's clock."""
         ...
 
 
@@ -288,7 +451,7 @@ class Cache(Protocol):
 
 
 class Engine(Protocol):
-    """A store, opened: the three protocols on one connection."""
+    """A store, opened: all protocols on one connection."""
 
     @property
     def frontier(self) -> Frontier: ...
@@ -298,6 +461,9 @@ class Engine(Protocol):
 
     @property
     def cache(self) -> Cache: ...
+
+    @property
+    def exits(self) -> Exits: ...
 
     @property
     def shares_clock(self) -> bool:

@@ -10,17 +10,16 @@ import msgspec
 from shoal.clock import Millis, millis
 from shoal.errors import BadScraper, BadURL
 from shoal.request import Request
+from shoal.routes import MOST_PRIORITY
 from shoal.scraper import LANES
 from shoal.task import NO_EXTRA, Extra, Kind, NewTask
 from shoal.url import NormalURL, dedup_key, normalise, site_of
 
 if TYPE_CHECKING:
+    from shoal.routes import Routed
     from shoal.scraper import Scraper
     from shoal.task import Task
 
-
-MOST_PRIORITY = 1_000_000
-"""Priorities reach from minus this to this."""
 
 _PAGE = Kind.PAGE
 _UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError)
@@ -40,9 +39,9 @@ def to_task(
 ) -> NewTask | Refused:
     """The task for a request that was yielded on a page at `parent_depth` (-1 = at the start) in `parent_group`.
 
-    A URL that cannot be fetched, or that the scraper's `max_depth` or `allow` keeps out, is Refused; downloads are kept
-    out by neither, for a file belongs to the page that shows it. A label or lane that does not exist, and `data` that
-    JSON cannot hold, are mistakes in the scraper: BadScraper.
+    A URL that cannot be fetched, or that the scraper's `max_depth` or `allow` keeps out, is Refused; downloads and
+    sitemaps are kept out by neither, for they belong to the page or the site that names them. A label or lane that
+    does not exist, and `data` that JSON cannot hold, are mistakes in the scraper: BadScraper.
     """
     url = request.url
     if type(url) is NormalURL:
@@ -53,9 +52,9 @@ def to_task(
         except BadURL as error:
             return Refused(url, error.reason)
     depth = parent_depth + 1
+    if request.kind is not Kind.FILE and request.to not in scraper.handlers:
+        scraper.handler(request.to)  # raises, with the nearest label
     if request.kind is _PAGE:
-        if request.to not in scraper.handlers:
-            scraper.handler(request.to)  # raises, with the nearest label
         if scraper.max_depth is not None and depth > scraper.max_depth:
             return Refused(url, f"it is deeper than max_depth={scraper.max_depth}")
         if scraper.allow is not None and not scraper.allow(url):
@@ -65,12 +64,30 @@ def to_task(
     key = None
     if request.dedup:
         # A file is not the page of the same address: whoever asks for both gets both.
-        key = dedup_key(url, extra.method if extra.kind is _PAGE else "FILE", extra.body)
+        key = dedup_key(url, extra.method if extra.kind is _PAGE else extra.kind.upper(), extra.body)
+    site = site_of(url)
     lane = scraper.page_lane if request.lane is None and extra.kind is _PAGE else _lane(request, scraper)
     ttl = None if request.ttl is None else _ttl(request, scraper)
-    if request.priority != 0:
-        _check_priority(request, scraper)
-    return NewTask(url, site_of(url), key, lane, request.to, request.priority, depth, 0, ttl, extra)
+    priority = 0 if request.priority is None else _priority(request.priority, request, scraper)
+    routed = None if scraper.routes is None else scraper.routes.find(url, site)
+    if routed is not None:
+        lane, ttl, priority = _by_route(routed, request, lane, ttl, priority)
+    return NewTask(url, site, key, lane, request.to, priority, depth, 0, ttl, extra)
+
+
+def _by_route(
+    routed: Routed, request: Request, lane: str, ttl: Millis | None, priority: int
+) -> tuple[str, Millis | None, int]:
+    """What a route says, where the request itself says nothing. A lane is for pages; sitemaps are not routed."""
+    if request.kind is Kind.SITEMAP:
+        return lane, ttl, priority
+    if request.lane is None and routed.lane is not None and request.kind is _PAGE:
+        lane = routed.lane
+    if request.ttl is None:
+        ttl = routed.ttl
+    if request.priority is None and routed.priority is not None:
+        priority = routed.priority
+    return lane, ttl, priority
 
 
 def to_request(task: Task) -> Request:
@@ -102,16 +119,21 @@ def _ttl(request: Request, scraper: Scraper) -> Millis:
     return millis(request.ttl)
 
 
-def _check_priority(request: Request, scraper: Scraper) -> None:
-    if not isinstance(request.priority, int) or abs(request.priority) > MOST_PRIORITY:
+def _priority(priority: object, request: Request, scraper: Scraper) -> int:
+    if not isinstance(priority, int) or abs(priority) > MOST_PRIORITY:
         raise BadScraper(
-            f"{_asks(request, scraper)} with priority={request.priority!r}; "
+            f"{_asks(request, scraper)} with priority={priority!r}; "
             f"it must be a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}."
         )
+    return priority
 
 
 def _lane(request: Request, scraper: Scraper) -> str:
-    lane = "files" if request.lane is None else request.lane
+    lane = request.lane
+    if lane is None and request.kind is Kind.SITEMAP:
+        lane = "bulk" if scraper.page_lane == "browser" else scraper.page_lane
+    elif lane is None:
+        lane = "files"
     if lane in LANES or lane in scraper.lanes:
         return lane
     known = (*LANES, *scraper.lanes)

@@ -12,17 +12,23 @@ name. The tests are grouped by question; each group can also be run alone by nam
 from __future__ import annotations
 
 from shoal.testing.contract.ahead import AheadContract
+from shoal.testing.contract.backoff import BackoffContract
 from shoal.testing.contract.claim import ClaimContract
 from shoal.testing.contract.clocks import ClockContract
 from shoal.testing.contract.enqueue import EnqueueContract
+from shoal.testing.contract.exit_health import ExitHealthContract
 from shoal.testing.contract.exits import ExitContract
 from shoal.testing.contract.harness import Capability, Harness
+from shoal.testing.contract.jobs import JobContract
 from shoal.testing.contract.lanes import LaneContract
 from shoal.testing.contract.leases import LeaseContract
 from shoal.testing.contract.limits import LimitContract
+from shoal.testing.contract.lost_grants import LostGrantContract
+from shoal.testing.contract.notes import NoteContract, WhereaboutsContract
 from shoal.testing.contract.results import ResultContract
 from shoal.testing.contract.runs import RunContract
 from shoal.testing.contract.settlements import SettlementContract
+from shoal.testing.contract.workers import WorkerContract
 
 __all__ = ["Capability", "FrontierContract", "Harness"]
 
@@ -34,10 +40,17 @@ class FrontierContract(
     AheadContract,
     ExitContract,
     LimitContract,
+    BackoffContract,
+    ExitHealthContract,
     SettlementContract,
     LeaseContract,
+    LostGrantContract,
     LaneContract,
     RunContract,
     ResultContract,
+    WorkerContract,
+    JobContract,
+    NoteContract,
+    WhereaboutsContract,
 ):
     """All of it."""

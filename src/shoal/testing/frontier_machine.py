@@ -12,7 +12,7 @@ Plug in an engine by a subclass that opens it, and hand `TestCase` to pytest:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Sequence, Set
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from shoal.clock import Millis, Moment
 from shoal.errors import UsageError
 from shoal.frontier.protocol import Ask, NewRun, Renewal
 from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
+from shoal.politeness import QUIET
 from shoal.task import DEFAULT_POOL, LanePolicy, Lease, NewTask, Policy, RunState, State
 from shoal.testing.contract.harness import Harness
 from shoal.testing.contract.scene import SHOP, Scene, worker
@@ -50,6 +51,8 @@ policies = st.builds(
     hard_timeout=st.sampled_from((0, 3_000)),
     crashes=st.just(2),
     lanes=st.just(LANE_POLICIES),
+    limit_exits=st.sampled_from((1, 2, 2, 3)),
+    limit_window=st.sampled_from((1_000, 60_000)),
 )
 batches = st.lists(
     st.tuples(
@@ -72,6 +75,7 @@ settlements = st.lists(
         endings,
         st.sampled_from(("early", "late", "never")),  # when its request began
         st.sampled_from((None, None, None, 0, 500)),  # crawl delay
+        st.sampled_from((None, None, None, None, 0, 700)),  # pace
     ),
     max_size=4,
 )
@@ -141,6 +145,7 @@ class FrontierMachine(RuleBasedStateMachine):
         queues=st.sampled_from((None, None, ("shared",), ("alone", "other"))),
         ahead=st.sampled_from((0, 0, 0, 50, 1_500)),
         chosen=settlements,
+        heard=st.one_of(st.none(), st.none(), st.sets(st.integers(0, 9))),  # None = does not say what it holds
     )
     def exchange(
         self,
@@ -149,14 +154,16 @@ class FrontierMachine(RuleBasedStateMachine):
         lanes: Sequence[str],
         queues: Sequence[str] | None,
         ahead: Millis,
-        chosen: Sequence[tuple[int, str, str, Millis | None]],
+        chosen: Sequence[tuple[int, str, str, Millis | None, Millis | None]],
+        heard: Set[int] | None,
     ) -> None:
         now = self.now
         brought = [self.settlement(*each, now) for each in chosen] if self.history else []
-        ask = Ask(worker(by), (SHOP,), lanes, {DEFAULT_POOL: EXITS}, want, queues, brought, ahead)
+        held = None if heard is None else [lease.token for back, lease in enumerate(self.history) if back % 10 in heard]
+        ask = Ask(worker(by), (SHOP,), lanes, {DEFAULT_POOL: EXITS}, want, queues, brought, ahead, held)
         granted = self.wait_for(self.scene.frontier.exchange(ask))
         assert granted.now == now
-        late = self.model.settle(brought, now)
+        late = self.model.settle([*brought, *self.model.lost_grants(ask)], now)
         assert sorted(granted.late) == sorted(late), "I2"
         self.model.expire(now)
         assert len(granted.leases) <= want
@@ -169,7 +176,9 @@ class FrontierMachine(RuleBasedStateMachine):
         self.check_left(ask, granted.left)
         self.wake_at = granted.wake_at
 
-    def settlement(self, back: int, ending: str, began: str, crawl_delay: Millis | None, now: Moment) -> Settlement:
+    def settlement(
+        self, back: int, ending: str, began: str, crawl_delay: Millis | None, pace: Millis | None, now: Moment
+    ) -> Settlement:
         lease = self.history[-1 - back % len(self.history)]
         token, run_id = lease.token, lease.task.run_id
         if ending == "wrong token":
@@ -182,7 +191,7 @@ class FrontierMachine(RuleBasedStateMachine):
             started = lease.start_at if began == "early" else latest
         outcome = self.outcome(ending, lease)
         made = 0 if started is None else 1
-        return Settlement(run_id, lease.task.id, token, outcome, started, made, 100 * made, 1, 2, crawl_delay)
+        return Settlement(run_id, lease.task.id, token, outcome, started, made, 100 * made, 1, 2, crawl_delay, pace)
 
     def outcome(self, ending: str, lease: Lease) -> Outcome:
         match ending:
@@ -222,7 +231,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert not swept.more
         self.compare()
 
-    @rule(ms=st.sampled_from((1, 20, 99, 100, 300, 999, 1_000, 4_000, LEASE)))
+    @rule(ms=st.sampled_from((1, 20, 99, 100, 300, 999, 1_000, 4_000, LEASE, QUIET)))
     def jump(self, ms: Millis) -> None:
         self.advance(ms)
 

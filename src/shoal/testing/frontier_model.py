@@ -112,6 +112,15 @@ class FrontierModel:
             self.enqueue(self.runs[run_id], tasks, now, loads)
         return late
 
+    def lost_grants(self, ask: Ask) -> list[Settlement]:
+        """What the worker holds and does not know of goes back, as by a settlement that made no request."""
+        known = {*(ask.held or ()), *(settlement.token for settlement in ask.settlements)}
+        return [
+            Settlement(held.task.run.run_id, held.lease.task.id, held.lease.token, Snoozed())
+            for held in self.leases
+            if ask.held is not None and held.worker == ask.worker.worker_id and held.lease.token not in known
+        ]
+
     def find(self, settlement: Settlement) -> ModelLease | None:
         for held in self.leases:
             lease = held.lease
@@ -152,12 +161,13 @@ class FrontierModel:
             site.end(settlement.token, settlement.started_at)
         if settlement.crawl_delay is not None:
             site.crawl_delay = settlement.crawl_delay
-        if isinstance(outcome, Snoozed):
-            if outcome.wait:
-                slot.blocked_until = max(slot.blocked_until, now + outcome.wait)
-                slot.penalty = outcome.penalty
-        elif settlement.started_at and slot.penalty:
-            slot.penalty -= 1
+        if settlement.pace is not None:
+            site.slowed = settlement.pace
+        if isinstance(outcome, Snoozed) and outcome.wait:
+            site.limit_slot(slot, outcome.wait, outcome.penalty, now)
+        else:
+            for limited in (slot, site):
+                limited.end_probe(settlement.token, went_well=settlement.started_at is not None)
 
     # -- claiming ---------------------------------------------------------------------------------------------------
 
@@ -181,13 +191,13 @@ class FrontierModel:
         """I4: before this moment, no request of the slot may start."""
         site, slot = self.sites[name], self.slot(name, way_out)
         of_site = site.begun() + site.site_delay if site.site_delay else 0
-        return max(slot.begun() + site.pace, slot.blocked_until, of_site)
+        return max(slot.begun() + site.pace, slot.blocked_until, site.blocked_until, of_site)
 
     def promised_at(self, name: str, way_out: str) -> Moment:
         """From this moment on, an engine has no reason to keep the slot back."""
         site, slot = self.sites[name], self.slot(name, way_out)
         of_site = site.held() + site.site_delay if site.site_delay else 0
-        return max(slot.held() + site.pace, slot.blocked_until, of_site)
+        return max(slot.held() + site.pace, slot.blocked_until, site.blocked_until, of_site)
 
     def grant(self, ask: Ask, lease: Lease, now: Moment) -> None:
         """An engine has handed this out: was it allowed to?"""
@@ -203,21 +213,25 @@ class FrontierModel:
         slot = self.slot(task.site, lease.exit)
         live = self.live(task.site, lease.exit)
         assert live < site.concurrency, f"I3: {live} leases live already"
+        assert not slot.probe, "one request goes first after a rate limit of the slot"
+        assert not site.probe, "one request goes first after a rate limit of the site"
         assert now <= lease.start_at <= now + ask.ahead
         allowed = self.allowed_at(task.site, lease.exit)
         assert lease.start_at >= allowed, f"I4: may start {allowed - lease.start_at} ms too early"
         assert lease.start_at <= max(now, self.promised_at(task.site, lease.exit)), "may start later than need be"
         assert lease.start_at <= lease.start_by <= lease.expires_at == now + task.run.policy.lease
-        assert (lease.exclusive, lease.delay, lease.penalty) == (site.exclusive, site.pace, slot.penalty)
+        assert (lease.exclusive, lease.delay, lease.penalty) == (site.exclusive, site.pace, slot.penalty_at(now))
         free = [name for name in self.exits if self._open(task.site, name, now + ask.ahead)]
         assert slot.used_at == min(self.slot(task.site, name).used_at for name in free), "least recently used first"
-        self._take(task, lease, now)
+        self._take(task, lease, ask.worker.worker_id, now)
 
-    def _take(self, task: ModelTask, lease: Lease, now: Moment) -> None:
+    def _take(self, task: ModelTask, lease: Lease, worker: str, now: Moment) -> None:
         site, slot = self.sites[task.site], self.slot(task.site, lease.exit)
         paced = site.pace or site.site_delay
         latest = lease.start_by if paced else lease.start_at
         slot.used_at = now
+        slot.take(lease.token)
+        site.take(lease.token)
         if site.exclusive:
             slot.latest = lease.token
         else:
@@ -225,12 +239,15 @@ class FrontierModel:
             if site.site_delay:
                 site.grant(lease.token, latest)
         auto_ack = task.run.lane(task.lane).auto_ack
-        self.leases.append(ModelLease(lease, task, lease.expires_at, auto_ack))
+        self.leases.append(ModelLease(lease, worker, task, lease.expires_at, auto_ack))
         self.move(task, State.DONE if auto_ack else State.LEASED)
 
     def _open(self, site: str, way_out: str, horizon: Moment) -> bool:
-        room = self.live(site, way_out) < self.sites[site].concurrency
-        return room and self.promised_at(site, way_out) <= horizon
+        return self._room(site, way_out) > 0 and self.promised_at(site, way_out) <= horizon
+
+    def _room(self, site: str, way_out: str) -> int:
+        room = self.sites[site].concurrency - self.live(site, way_out)
+        return min(room, self.sites[site].room(), self.slot(site, way_out).room())
 
     def check_answer(self, ask: Ask, granted: Granted, now: Moment, *, lazy: bool) -> None:
         """Was anything kept back, and is the worker woken up in time? `lazy`: the claim may have met lazy tasks."""
@@ -248,7 +265,7 @@ class FrontierModel:
             moments = [
                 self.promised_at(task.site, way_out) - ask.ahead
                 for way_out in self.exits
-                if self.live(task.site, way_out) < self.sites[task.site].concurrency
+                if self._room(task.site, way_out) > 0
             ]
             if moments:
                 assert granted.wake_at is not None, f"{task} waits, and nobody is told until when"
@@ -278,6 +295,8 @@ class FrontierModel:
             task, site = held.task, self.sites[held.task.site]
             slot = site.slots[held.lease.exit]
             slot.blocked_until = max(slot.blocked_until, held.expires_at + site.hard_timeout + site.pace)
+            for limited in (slot, site):
+                limited.end_probe(held.lease.token, went_well=False)
             if held.auto_ack:
                 continue
             task.crashes += 1

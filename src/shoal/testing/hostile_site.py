@@ -19,6 +19,8 @@ Paths:
     redirects  /redirect/{n}  /redirect-loop  /redirect-to?url=  /redirect-cookie  (each with &status=, 302 if not said)
     refusals   /429|503/bare  /429|503/seconds/{s}  /429|503/date/{s}  /429|503/first/{times}/{s}/{name}
                /flaky/{failures}/{name}  /limited/{per_second}/ (linked pages behind a token bucket)
+    sitemaps   /sitemap/urls|gzip|text|rss|atom|news|images|broken|cut/{n}  /sitemap/index/{files}/{n} (of /site/{n}/)
+               /sitemap/big/{MB}  /sitemap/loop  /sitemap/deep/0  /sitemap/bomb|entities|external|html
     robots     /robots.txt (by Host, see `HostileSite.robots`)  /robots-kind/{kind}
 """
 

@@ -6,7 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from shoal.clock import Millis, Moment
+from shoal.politeness import remembered
 from shoal.task import LanePolicy, Lease, Policy, RunState, State
+
+MANY = 1 << 30
 
 
 @dataclass
@@ -91,16 +94,46 @@ class Timeline:
 
 
 @dataclass
-class ModelSlot(Timeline):
-    """One way out of a site."""
+class Limited(Timeline):
+    """A slot or a site after a rate limit. `probing`: one request goes first. `probe`: its token, while it is out."""
 
     blocked_until: Moment = 0
-    penalty: int = 0
-    used_at: Moment = 0
+    probing: bool = False
+    probe: int = 0
+
+    def limit(self, until: Moment) -> None:
+        self.blocked_until = max(self.blocked_until, until)
+        self.probing, self.probe = True, 0
+
+    def end_probe(self, token: int, *, went_well: bool) -> None:
+        if self.probe == token:
+            self.probe = 0
+            self.probing = not went_well
+
+    def take(self, token: int) -> None:
+        if self.probing:
+            self.probe = token
+
+    def room(self) -> int:
+        """How many leases can be granted at most, if nothing else speaks against it."""
+        return MANY if not self.probing else 0 if self.probe else 1
 
 
 @dataclass
-class ModelSite(Timeline):
+class ModelSlot(Limited):
+    """One way out of a site."""
+
+    penalty: int = 0
+    used_at: Moment = 0
+    limited_at: Moment = 0
+    limited_until: Moment = 0
+
+    def penalty_at(self, now: Moment) -> int:
+        return remembered(self.penalty, self.limited_until, now)
+
+
+@dataclass
+class ModelSite(Limited):
     """A site: the strictest rules of those who visit it."""
 
     delay: Millis = 0
@@ -108,11 +141,14 @@ class ModelSite(Timeline):
     concurrency: int = 0
     hard_timeout: Millis = 0
     crawl_delay: Millis = 0
+    slowed: Millis = 0
+    limit_exits: int = 0
+    limit_window: Millis = 0
     slots: dict[str, ModelSlot] = field(default_factory=dict)
 
     @property
     def pace(self) -> Millis:
-        return max(self.delay, self.crawl_delay)
+        return max(self.delay, self.crawl_delay, self.slowed)
 
     @property
     def exclusive(self) -> bool:
@@ -123,6 +159,17 @@ class ModelSite(Timeline):
         self.site_delay = policy.site_delay if anew else max(self.site_delay, policy.site_delay)
         self.concurrency = policy.concurrency if anew else min(self.concurrency, policy.concurrency)
         self.hard_timeout = policy.hard_timeout if anew else max(self.hard_timeout, policy.hard_timeout)
+        self.limit_exits = policy.limit_exits if anew else min(self.limit_exits, policy.limit_exits)
+        self.limit_window = policy.limit_window if anew else max(self.limit_window, policy.limit_window)
+
+    def limit_slot(self, slot: ModelSlot, wait: Millis, penalty: int, now: Moment) -> None:
+        """A rate limit of one slot, and of the whole site if there were several, or if it has not recovered yet."""
+        slot.limit(now + wait)
+        slot.penalty, slot.limited_at = penalty, now
+        slot.limited_until = max(slot.limited_until, now + wait)
+        recent = [each for each in self.slots.values() if each.limited_at > now - self.limit_window]
+        if self.probing or len(recent) >= self.limit_exits:
+            self.limit(max(each.limited_until for each in recent))
 
 
 @dataclass
@@ -130,6 +177,7 @@ class ModelLease:
     """A lease that lives."""
 
     lease: Lease
+    worker: str
     task: ModelTask
     expires_at: Moment
     auto_ack: bool

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from tempfile import SpooledTemporaryFile
+from typing import IO
 
 import structlog
 
-from shoal.clock import Clock
+from shoal.audit import Robots
+from shoal.clock import Clock, Millis, millis
 from shoal.errors import BadScraper, BadURL, EngineError
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
-from shoal.fetch.robots import RobotsBook
+from shoal.fetch.robots import RobotsBook, RobotsRules, robots_url
 from shoal.intake.admission import Refused
+from shoal.intake.sitemap_file import MOST_BYTES as LARGEST_SITEMAP
 from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
 from shoal.presence import Notebook
 from shoal.scraper import Scraper
-from shoal.task import Task
+from shoal.task import Kind, Task
 from shoal.url import join, same_site, without_credentials
 from shoal.work.held import HeldLease, NeedsAnotherLease
+from shoal.work.pace import Paces
 from shoal.work.permission import Permission
 from shoal.work.reading import Reading
 from shoal.work.recent import RecentLinks
+from shoal.work.sitemaps import SitemapReading
 from shoal.work.verdict import REDIRECTS, Judge, because
 from shoal.work.visit import Visit, settlement
 
 MOST_REDIRECTS = 10
+
+HELD_IN_MEMORY = 2**20
+"""Bytes of a sitemap beyond which it goes through a temporary file."""
 
 log = structlog.get_logger("shoal")
 
@@ -43,12 +52,15 @@ class Executor:
         notebook: Notebook,
         clock: Clock,
         chance: random.Random,
+        sitemaps: SitemapReading,
     ) -> None:
         self._scrapers = scrapers
         self._fetcher = fetcher
         self._clock = clock
-        self._judges = {name: Judge(scraper.retries, chance) for name, scraper in scrapers.items()}
+        self._judges = {name: Judge(scraper.retries, chance, scraper.blocked) for name, scraper in scrapers.items()}
         self._permission = Permission(fetcher, robots, clock)
+        self._sitemaps = sitemaps
+        self._paces = Paces()
         self.recent = RecentLinks()
         self._reading = Reading(notebook, self.recent, clock)
 
@@ -65,7 +77,9 @@ class Executor:
             moved = visit is not None and visit.moved_to is not None
             outcome = Snoozed(url=visit.moved_to, extra=visit.extra) if visit is not None and moved else Snoozed()
         except FetchError as error:
-            outcome = self._judges[task.scraper].no_answer(held.lease, error)
+            outcome = self._judges[task.scraper].no_answer(held.lease, error, visit)
+            if visit is not None and error.blame is Blame.HOST and self._scrapers[task.scraper].adaptive:
+                self._pace(held, visit, self._scrapers[task.scraper], None)
         except EngineError:
             raise
         except Exception as error:
@@ -83,25 +97,81 @@ class Executor:
             handler = scraper.handler(task.handler)
         except BadScraper as error:  # the code has changed since the task was enqueued
             return Dead(because(Blame.HANDLER, error))
+        if scraper.routes is not None and not _paced(held, visit, scraper.routes.delay_of(task.site)):
+            return Snoozed()
+        if task.extra.kind is Kind.SITEMAP:
+            return await self._sitemap(held, visit, scraper, judge)
+        answer = await self._answer(held, visit, scraper, judge)
+        if not isinstance(answer, Response):
+            return answer
+        return await self._reading.read(held.lease, scraper, handler, visit, answer, judge)
+
+    async def _answer(
+        self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge, spool: IO[bytes] | None = None
+    ) -> Response | Outcome:
+        """The answer that is to be read, after redirects; or how the task ends without one."""
         while True:
             if scraper.obey_robots:
                 refusal = await self._permission.refusal(held, visit, scraper, judge)
                 if refusal is not None:
                     return refusal
             await held.next_start()
-            response = await held.fetch(self._fetcher, _request(visit, held, scraper))
+            asked_at = self._clock.elapsed()
+            robots = Robots.ALLOWED if scraper.obey_robots else Robots.IGNORED
+            response = await held.fetch(self._fetcher, _request(visit, held, scraper, spool), robots)
             if response.status not in REDIRECTS or "Location" not in response.headers:
                 break
             end = _follow(scraper, visit, response)
             if end is not None:
                 return end
         outcome = judge.answer(held.lease, response.status, response.headers, self._clock.now())
-        if outcome is not None:
-            return outcome
-        return await self._reading.read(held.lease, scraper, handler, visit, response, judge)
+        if outcome is None:
+            outcome = judge.looks_blocked(held.lease, response.body)
+        _learn_of_exits(held, visit)
+        if scraper.adaptive:
+            took = None if response.status >= 500 else self._clock.elapsed() - asked_at
+            self._pace(held, visit, scraper, took)
+        return outcome or response
+
+    async def _sitemap(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> Outcome:
+        if visit.url == robots_url(visit.origin):
+            rules = await self._permission.rules(held, visit, scraper, judge)
+            if not isinstance(rules, RobotsRules):
+                return rules
+            return await self._sitemaps.read_robots(scraper, visit, rules)
+        with SpooledTemporaryFile(max_size=HELD_IN_MEMORY) as body:
+            answer = await self._answer(held, visit, scraper, judge, body)
+            if not isinstance(answer, Response):
+                return answer
+            return await self._sitemaps.read(scraper, visit, body)
+
+    def _pace(self, held: HeldLease, visit: Visit, scraper: Scraper, took: float | None) -> None:
+        asked_for = max(millis(scraper.delay), visit.crawl_delay or 0)
+        visit.pace = self._paces.advise(held.lease.task.site, asked_for, held.lease.delay, took)
 
 
-def _request(visit: Visit, held: HeldLease, scraper: Scraper) -> Fetch:
+def _learn_of_exits(held: HeldLease, visit: Visit) -> None:
+    """There was an answer: this exit works, if that was in question, and those that failed before were to blame."""
+    if held.lease.exit_failures:
+        visit.exits_ok = (held.lease.exit,)
+    if visit.task.extra.detours and visit.task.attempts == 0:
+        visit.exits_failed = tuple(sorted({*visit.task.extra.detours} - {held.lease.exit}))
+
+
+def _paced(held: HeldLease, visit: Visit, delay: Millis | None) -> bool:
+    """Take on the delay that a route asks for. False = the lease was granted at a faster pace, together with others: it
+    is given back, and the next one will be right."""
+    visit.least_delay = delay or 0
+    if visit.least_delay <= held.delay:
+        return True
+    visit.crawl_delay = delay
+    if not held.lease.exclusive:
+        return False
+    held.delay = visit.least_delay
+    return True
+
+
+def _request(visit: Visit, held: HeldLease, scraper: Scraper, spool: IO[bytes] | None) -> Fetch:
     extra = visit.extra
     return Fetch(
         visit.url,
@@ -109,9 +179,10 @@ def _request(visit: Visit, held: HeldLease, scraper: Scraper) -> Fetch:
         {**scraper.headers, **(extra.headers or {})} if scraper.headers or extra.headers else {},
         extra.body,
         scraper.timeout,
-        scraper.max_bytes,
+        scraper.max_bytes if spool is None else LARGEST_SITEMAP,
         held.lease.exit,
         scraper.name,
+        spool,
     )
 
 
@@ -126,7 +197,7 @@ def _follow(scraper: Scraper, visit: Visit, response: Response) -> Outcome | Non
         return Dead(Reason(Blame.URL, f"more than {MOST_REDIRECTS} redirects"))
     visit.move(url, response.status)
     if same_site(here, url):
-        if not scraper.allowed(url):
+        if visit.extra.kind is Kind.PAGE and not scraper.allowed(url):
             return Dropped(Reason(Blame.POLICY, f"redirected to {url}, which the scraper does not allow"))
         return None
     elsewhere = visit.continued(scraper)

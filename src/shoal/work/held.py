@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import NamedTuple
 
+from shoal.audit import Robots
 from shoal.clock import Clock, Millis, Moment
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
 from shoal.outcome import Blame
@@ -21,6 +23,17 @@ RENEW_EVERY: Millis = 30_000
 """How often a lease is renewed; three times in its life if that is more often."""
 
 
+class Made(NamedTuple):
+    """A request that was made, as a RequestRecord has it."""
+
+    at: Moment
+    slack: Millis
+    took: Millis
+    status: int
+    delay: Millis
+    robots: Robots
+
+
 class NeedsAnotherLease(Exception):
     """One lease allows one request start here; the next step has to wait for its turn like any other."""
 
@@ -31,12 +44,12 @@ class HeldLease:
     `shift` is what turns this machine's `elapsed` into the store's time. Where it is not known exactly it is too high,
     by at most `slack`: so that a start is never believed to be earlier than it was, and never made earlier than it may.
     `delay`: the least time between two starts of this lease; it may be raised while the lease is held.
-    `renew_at`: when the lease is to be renewed, by `elapsed`.
+    `renew_at`: when the lease is to be renewed, by `elapsed`. `made`: the requests that are over, for the log.
     """
 
     __slots__ = (
-        "_clock", "_seen", "_shift", "_slack",
-        "delay", "expires_at", "lease", "received", "renew_at", "starts",
+        "_clock", "_seen", "_sent", "_shift", "_slack",
+        "delay", "expires_at", "lease", "made", "received", "renew_at", "starts",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, clock: Clock, shift: float, slack: float = 0.0) -> None:
@@ -46,6 +59,8 @@ class HeldLease:
         self.renew_at = lease.claimed_at - shift + self._life_before_renewal
         self.starts = 0
         self.received = 0
+        self.made: list[Made] = []
+        self._sent: list[float] = []
         self._seen = 0.0
         self._clock = clock
         self._shift = shift
@@ -64,19 +79,36 @@ class HeldLease:
         elif now > self.expires_at - EXPIRY_MARGIN or (self.delay and now < self._seen + self.delay):
             raise TooLate
         self.starts += 1
+        self._sent.append(now)
         self._seen = now + transit_allowance(self.delay)
 
-    async def fetch(self, fetcher: Fetcher, request: Fetch) -> Response:
+    async def fetch(self, fetcher: Fetcher, request: Fetch, robots: Robots = Robots.ALLOWED) -> Response:
         """Make one request within this lease. Raises TooLate only if none was made."""
         before = self.starts
+        status = 0
         try:
             response = await fetcher.fetch(request, self)
+            status = response.status
         except TooLate:
             if self.starts == before:
                 raise
             raise FetchError("connection closed before an answer", Blame.HOST) from None
+        finally:
+            self._note(status, robots)
         self._answered(response.received)
         return response
+
+    def _note(self, status: int, robots: Robots) -> None:
+        """Write down what was sent since the last time. Of two that are one request, the first had no answer.
+
+        Only the first request of a lease is in doubt by `slack`: the others are so long after it by one clock.
+        """
+        now = self._clock.elapsed() + self._shift
+        for sent in self._sent:
+            last = sent is self._sent[-1]
+            slack = 0 if self.made else math.ceil(self._slack)
+            self.made.append(Made(math.ceil(sent), slack, round(now - sent), status if last else 0, self.delay, robots))
+        self._sent.clear()
 
     def renewed(self, elapsed: float) -> None:
         """The store has extended the lease, at the latest from this moment of `elapsed` on."""
@@ -106,7 +138,9 @@ class HeldLease:
     def _answered(self, received: int) -> None:
         """The target has surely seen the request by now."""
         self.received += received
-        self._seen = min(self._seen, self._clock.elapsed() + self._shift)
+        now = self._clock.elapsed() + self._shift
+        # Without a delay nothing was allowed for the way there; but one may be asked for yet, and counts from here.
+        self._seen = min(self._seen, now) if self.delay else now
 
     @property
     def _life_before_renewal(self) -> float:

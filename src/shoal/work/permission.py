@@ -6,12 +6,14 @@ import asyncio
 from collections import OrderedDict
 from weakref import WeakValueDictionary
 
+from shoal.audit import Robots
 from shoal.clock import Clock
 from shoal.errors import BadURL
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
 from shoal.fetch.robots import KEPT_WITHOUT_ANSWER, RobotsBook, RobotsRules, robots_url
 from shoal.outcome import Blame, Dropped, Outcome, Reason, Snoozed
 from shoal.scraper import Scraper
+from shoal.task import Kind
 from shoal.url import join, same_site
 from shoal.work.held import HeldLease, NeedsAnotherLease
 from shoal.work.verdict import REDIRECTS, Judge, because
@@ -39,15 +41,13 @@ class Permission:
 
         Raises NeedsAnotherLease or TooLate, and EngineError if the shared cache fails.
         """
-        rules = self._robots.remembered(visit.origin)
-        if rules is None:
-            learned = await self._learn(held, visit, scraper, judge)
-            if not isinstance(learned, RobotsRules):
-                return learned
-            rules = learned
+        rules = self._robots.remembered(visit.origin) or await self._learn(held, visit, scraper, judge)
+        if not isinstance(rules, RobotsRules):
+            return rules
         if rules.crawl_delay and rules.crawl_delay > held.delay:
             visit.crawl_delay = rules.crawl_delay
-        if not rules.allowed(visit.url):
+        named = visit.extra.kind is Kind.SITEMAP and rules.names_sitemap(visit.url)
+        if not named and not rules.allowed(visit.url):
             if rules.unavailable:
                 reason = Reason(Blame.HOST, "robots.txt could not be had")
                 return judge.failure(held.lease, reason, wait=KEPT_WITHOUT_ANSWER)
@@ -57,6 +57,10 @@ class Permission:
                 return Snoozed()  # it was granted at a pace that is too fast; the next one will be right
             held.delay = visit.crawl_delay
         return None
+
+    async def rules(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> RobotsRules | Outcome:
+        """What the robots.txt of the visited origin says; or how the visit ends because that cannot be told now."""
+        return self._robots.remembered(visit.origin) or await self._learn(held, visit, scraper, judge)
 
     async def _learn(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> RobotsRules | Outcome:
         """Rules that this process does not know: from the shared cache, or from the site itself."""
@@ -71,7 +75,8 @@ class Permission:
                 return rules
             answer = await self._ask(held, visit, scraper, judge)
             if isinstance(answer, RobotsRules):
-                visit.crawl_delay = answer.crawl_delay
+                # Also if it asks for none: what it once asked for is over, then.
+                visit.crawl_delay = max(answer.crawl_delay or 0, visit.least_delay)
             elif isinstance(answer, Snoozed):
                 question.limited = answer
             return answer
@@ -83,11 +88,13 @@ class Permission:
         while True:
             try:
                 await held.next_start()
-                response = await held.fetch(self._fetcher, _request(url, held, scraper))
+                response = await held.fetch(self._fetcher, _request(url, held, scraper), Robots.FILE)
             except (NeedsAnotherLease, TooLate):
                 self._remember_way(origin, url, hops)
                 raise
             except FetchError as error:
+                if error.blame is Blame.EXIT:
+                    raise
                 await self._robots.learn(origin, None, b"")
                 reason = because(error.blame, f"robots.txt: {error.text}")
                 return judge.failure(held.lease, reason, wait=KEPT_WITHOUT_ANSWER)

@@ -6,17 +6,24 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
+from shoal.blocked import NOT_BLOCKED, Blocked
 from shoal.clock import Millis, Moment
 from shoal.fetch.protocol import FetchError
 from shoal.outcome import Blame, Dead, Outcome, Reason, Retried, Snoozed
 from shoal.politeness import backoff, retry_after, retry_wait
 from shoal.task import Lease
+from shoal.work.visit import Visit
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 WORTH_RETRYING = frozenset({408, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 
 LEAST_BACKOFF: Millis = 1000
 """A rate limit is waited for at least this long, even where the server says that it is over already."""
+
+MOST_DETOURS = 3
+"""Where it is in doubt whether an exit or the target failed, a task is tried by other exits this many times in all."""
 
 LONGEST_TEXT = 1000
 
@@ -39,10 +46,14 @@ def readable(text: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """How one scraper's failures are treated. `retries`: so many failed attempts make a dead letter."""
+    """How one scraper's failures are treated. `retries`: so many failed attempts make a dead letter.
+
+    `blocked`: what says that the site has had enough of us, besides 429.
+    """
 
     retries: int
     chance: random.Random
+    blocked: Blocked = NOT_BLOCKED
 
     def failure(self, lease: Lease, reason: Reason, *, permanent: bool = False, wait: Millis | None = None) -> Outcome:
         """The task's own failure: another attempt after a growing wait, or its end."""
@@ -51,9 +62,21 @@ class Judge:
             return Dead(reason)
         return Retried(retry_wait(attempts, self.chance) if wait is None else wait, reason)
 
-    def no_answer(self, lease: Lease, error: FetchError) -> Outcome:
-        """The request was made and no usable answer came."""
-        return self.failure(lease, because(error.blame, error.text), permanent=error.permanent)
+    def no_answer(self, lease: Lease, error: FetchError, visit: Visit | None) -> Outcome:
+        """The request was made and no usable answer came. A failure of the exit costs the task nothing.
+
+        In doubt the task is tried by other exits; if none of them gets through, it is the target that fails.
+        """
+        if error.blame is not Blame.EXIT or visit is None:
+            return self.failure(lease, because(error.blame, error.text), permanent=error.permanent)
+        reason = because(Blame.EXIT, f"{error.text} (exit {lease.exit})")
+        if not error.doubtful:
+            visit.exits_failed = (lease.exit,)
+            return Snoozed(reason=reason, url=visit.moved_to, extra=visit.extra)
+        if len(visit.extra.detours) + 1 >= MOST_DETOURS:
+            return self.failure(lease, because(Blame.HOST, error.text), permanent=error.permanent)
+        extra = msgspec.structs.replace(visit.extra, detours=(*visit.extra.detours, lease.exit))
+        return Snoozed(reason=reason, url=visit.moved_to, extra=extra)
 
     def answer(self, lease: Lease, status: int, headers: Mapping[str, str], now: Moment) -> Outcome | None:
         """What an answer means by its status alone. None = it is for the handler."""
@@ -67,12 +90,21 @@ class Judge:
 
     def rate_limit(self, lease: Lease, status: int, headers: Mapping[str, str], now: Moment) -> Snoozed | None:
         """How long the slot is to wait; None = the answer is no rate limit."""
-        if status not in (429, 503):
+        blocked = status in self.blocked.statuses
+        if status not in (429, 503) and not blocked:
             return None
         asked = retry_after(headers.get("Retry-After"), now)
-        if asked is None and status == 503:
+        if asked is None and status == 503 and not blocked:
             return None
+        says = "" if asked is None else f", Retry-After {asked / 1000:.0f} s"
+        return self._back_off(lease, asked, f"rate limited (HTTP {status}{says})")
+
+    def looks_blocked(self, lease: Lease, body: bytes) -> Snoozed | None:
+        """How long the slot is to wait because of what the page says, whatever its status; None = it is a page."""
+        found = self.blocked.found_in(body)
+        return None if found is None else self._back_off(lease, None, f"blocked (the page matches {found!r})")
+
+    def _back_off(self, lease: Lease, asked: Millis | None, why: str) -> Snoozed:
         penalty = lease.penalty + 1
         wait = backoff(penalty, self.chance) if asked is None else max(asked, LEAST_BACKOFF)
-        says = "" if asked is None else f", Retry-After {asked / 1000:.0f} s"
-        return Snoozed(wait, penalty, Reason(Blame.HOST, f"rate limited (HTTP {status}{says})"))
+        return Snoozed(wait, penalty, Reason(Blame.HOST, why))

@@ -18,9 +18,16 @@ _OF_ONE_SITE = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 class Visit:
-    """One task on its way through the web. `moved_to`: None = no redirect was followed under this lease."""
+    """One task on its way through the web. `moved_to`: None = no redirect was followed under this lease.
 
-    __slots__ = ("crawl_delay", "duplicates", "extra", "moved_to", "origin", "refused", "task", "url")
+    `crawl_delay`: what the site is to be told; None = nothing. `least_delay`: what a route asks for.
+    `exits_failed`, `exits_ok`, `pace`: what was learned about ways out and about the site, as a Settlement says it.
+    """
+
+    __slots__ = (
+        "crawl_delay", "duplicates", "exits_failed", "exits_ok", "extra", "least_delay", "moved_to", "origin", "pace",
+        "refused", "task", "url",
+    )  # fmt: skip
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -29,6 +36,10 @@ class Visit:
         self.origin = _origin(task.url)
         self.moved_to: str | None = None
         self.crawl_delay: Millis | None = None
+        self.least_delay: Millis = 0
+        self.pace: Millis | None = None
+        self.exits_failed: tuple[str, ...] = ()
+        self.exits_ok: tuple[str, ...] = ()
         self.refused = 0
         self.duplicates = 0
 
@@ -82,6 +93,9 @@ def settlement(held: HeldLease, outcome: Outcome, visit: Visit | None = None) ->
         visit.refused if visit else 0,
         visit.duplicates if visit else 0,
         visit.crawl_delay if visit else None,
+        visit.pace if visit else None,
+        visit.exits_failed if visit else (),
+        visit.exits_ok if visit else (),
     )
 
 

@@ -5,31 +5,38 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
 import structlog
 
-from shoal.clock import Clock, Millis, SystemClock
-from shoal.errors import EngineError, UsageError
-from shoal.fetch.http import HttpFetcher, direct
+from shoal.audit import KEPT, RequestRecord, stream_of, written
+from shoal.clock import Clock, Millis, SystemClock, millis
+from shoal.errors import EngineError, EngineUnavailable, UsageError
+from shoal.fetch.http import HttpFetcher
 from shoal.fetch.robots import RobotsBook
-from shoal.frontier.protocol import Ask, Engine, Granted, Renewal
+from shoal.frontier.exits import NewExit
+from shoal.frontier.protocol import Ask, Duties, Engine, Granted, Note, Renewal, Swept
 from shoal.outcome import Done, Settlement, Snoozed
+from shoal.patience import patient
 from shoal.presence import introduce
 from shoal.scraper import Scraper
-from shoal.task import DEFAULT_POOL, DIRECT, Kind, Lease
+from shoal.task import Kind, Lease
 from shoal.url import without_credentials
 from shoal.work.executor import Executor
+from shoal.work.exit_book import DIRECTLY, ExitBook
 from shoal.work.held import HeldLease
+from shoal.work.sitemaps import Finds, SitemapReading
+from shoal.work.talks import LAST_WORD, Talks, Unheard
 from shoal.work.visit import settlement
 
 PAGE_LANES = ("priority", "bulk")
 """What a worker works on unless told otherwise. The other lanes have workers of their own."""
 
-LINGER = 0.004
-"""Seconds that the first of a group of settlements waits for company."""
+LINGER = (0.004, 0.25)
+"""Seconds that the first of a group of settlements waits for company, at least and at most: as long as the store took
+for its last answer. An idle store is asked at once, a busy one in groups."""
 
 AHEAD: Millis = 20
 """How early a lease is taken, so that the way to the store and back costs nothing of the pace."""
@@ -42,9 +49,7 @@ SHORTEST_WAIT = 0.002
 
 SWEEP_EVERY = 2.0
 LOOK_AT_LEASES_EVERY = 1.0
-
-LAST_WORD = 5.0
-"""Seconds that the store is given to take back leases when the work ends by an error or is cancelled."""
+LOOK_AT_EXITS_EVERY = 5.0
 
 log = structlog.get_logger("shoal")
 
@@ -54,21 +59,33 @@ class WorkerOptions:
     """How one worker works.
 
     `concurrency`: requests in flight at once, over all sites. `queues`: None = all runs of its scrapers.
-    `drain`: end when nothing is left to do in its lanes and queues. `grace`: seconds that requests in flight are given
-    to end after `stop`, before their leases are given back.
+    `batch`: the most leases that are taken at once; None = as many as there is room for. `drain`: end when nothing is
+    left to do in its lanes and queues. `grace`: seconds that requests in flight are given to end after `stop`, before
+    their leases are given back. `exits`: the ways out that it was set up with, by name. `audit`: every request is
+    written to the log of its run.
     """
 
     user_agent: str
     concurrency: int = 64
+    batch: int | None = None
     lanes: Sequence[str] = PAGE_LANES
     queues: Sequence[str] | None = None
     drain: bool = False
     grace: float = 10.0
-    exits: dict[str, Sequence[str]] = field(default_factory=lambda: {DEFAULT_POOL: (DIRECT,)})
+    exits: Mapping[str, NewExit] = field(default_factory=lambda: DIRECTLY)
+    audit: bool = True
+
+    def __post_init__(self) -> None:
+        for name, number in (("concurrency", self.concurrency), ("batch", self.batch)):
+            if number is not None and number < 1:
+                raise UsageError(f"A worker's {name} must be 1 or more, not {number}.")
 
 
 class Worker:
-    """Runs in one event loop, once. `run` ends when drained or stopped; what it held then is settled or given back."""
+    """Runs in one event loop, once. `run` ends when drained or stopped; what it held then is settled or given back.
+
+    `finds`: what becomes of the pages that sitemaps list; None = they become tasks.
+    """
 
     def __init__(
         self,
@@ -78,31 +95,31 @@ class Worker:
         *,
         clock: Clock | None = None,
         seed: int | None = None,
+        finds: Finds | None = None,
     ) -> None:
-        for scraper in scrapers:
-            if scraper.exits not in options.exits:
-                raise UsageError(
-                    f"The scraper {scraper.name!r} leaves by the exits {scraper.exits!r}, which this worker does not "
-                    f"have; it has {', '.join(options.exits)}."
-                )
-        self._engine = engine
+        self._engine = patient(engine)
+        self._exits = ExitBook(options.exits, self._engine.exits, options.concurrency)
+        self._requests: dict[str, list[RequestRecord]] = {}
+        self._notes: tuple[Note, ...] = ()
         self._scrapers = {scraper.name: scraper for scraper in scrapers}
         self._options = options
         self._clock = clock or SystemClock()
         self._chance = random.Random(seed)  # noqa: S311 - jitter, not secrets
+        self._finds = finds
         self._held: dict[int, HeldLease] = {}
         self._tasks: dict[int, asyncio.Task[Settlement]] = {}
-        self._finished: list[Settlement] = []
-        self._sending: list[Settlement] = []
-        self._asked: asyncio.Future[Granted] | None = None
+        self._talks = Talks(self._engine, self._clock, self._ask, lambda: self._held)
+        self._limit: asyncio.Timeout | None = None
         self._news = asyncio.Event()
         self._stopping = False
+        self._over = False
         self._stop_by = math.inf
 
     def stop(self) -> None:
         """Claim nothing more; let what is in flight end, or give it back when `grace` is over. May be called twice."""
         self._stopping = True
         self._stop_by = min(self._stop_by, self._clock.elapsed() + self._options.grace * 1000)
+        self._limit_talks()
         self._news.set()
 
     def abort(self) -> None:
@@ -111,34 +128,44 @@ class Worker:
         self.stop()
 
     async def run(self) -> None:
-        """Work until there is nothing to do (`drain`) or `stop` is called. Raises EngineError if the store fails.
+        """Work until there is nothing to do (`drain`) or `stop` is called. A store that is away is waited for; what
+        else can go wrong with it is raised as EngineError.
 
         Cancelled, it gives back what it holds before it ends, if the store is quick about it.
         """
         options = self._options
-        self._info, notebook = introduce()
+        queues = None if options.queues is None else tuple(options.queues)
+        self._info, notebook = introduce(Duties(tuple(self._scrapers), tuple(options.lanes), queues))
         async with AsyncExitStack() as stack:
-            fetcher = HttpFetcher(options.user_agent, connector=direct(limit=options.concurrency))
+            self._fetcher = fetcher = HttpFetcher(options.user_agent, ways=self._exits.way)
             stack.push_async_callback(fetcher.close)
+            await self._find_exits()
             robots = RobotsBook(self._engine.cache, options.user_agent, clock=self._clock)
-            self._executor = Executor(self._scrapers, fetcher, robots, notebook, self._clock, self._chance)
+            sitemaps = SitemapReading(self._engine.frontier, self._finds)
+            self._executor = Executor(self._scrapers, fetcher, robots, notebook, self._clock, self._chance, sitemaps)
             try:
                 await self._work_and_chores()
             except asyncio.CancelledError:
                 await self._give_back()
                 raise
             except BaseExceptionGroup as errors:
+                error = _of_the_store(errors)
+                if isinstance(error, Unheard):
+                    self._talks.give_up()
+                    return
                 await self._give_back()
-                raise _of_the_store(errors) from None
+                raise error from None
             finally:
-                if not (self._finished or self._sending or self._asked):
+                if self._talks.are_over:
                     notebook.close()
                 # Otherwise its leases will be found by someone who must not take this for a crash.
 
     async def _work_and_chores(self) -> None:
         async with asyncio.TaskGroup() as group:
-            chores = [group.create_task(self._keep_sweeping()), group.create_task(self._keep_renewing())]
+            endless = (self._keep_sweeping(), self._keep_renewing(), self._keep_exits())
+            chores = [group.create_task(chore) for chore in endless]
             await self._work(group)
+            self._over = True
             for chore in chores:
                 chore.cancel()
 
@@ -148,81 +175,88 @@ class Worker:
             granted = await self._exchange()
             for lease in granted.leases:
                 self._begin(group, self._hold(lease, granted))
-            drained = self._options.drain and not granted.left and not self._held and not self._finished
+            drained = self._options.drain and not granted.left and not self._held and self._talks.are_over
             if not drained:
                 await self._wait(granted)
         await self._wind_down()
 
     async def _wind_down(self) -> None:
         """What has made no request yet goes back at once; the rest gets its grace, and then goes back too."""
-        while self._held or self._finished:
+        while self._held or self._talks.unsettled:
             late = self._clock.elapsed() >= self._stop_by
             for token, task in self._tasks.items():
                 if (late or not self._held[token].starts) and not task.cancelling():
                     task.cancel()
-            if self._finished:
+            if self._talks.unsettled:
                 await self._exchange()
             else:
                 left = self._stop_by - self._clock.elapsed()
                 await self._sleep(left / 1000 if 0 < left < math.inf else None)
 
     async def _give_back(self) -> None:
-        """The last word where the work has ended by an error or a cancellation. The store may not hear it."""
         self._stopping = True
-        try:
-            async with asyncio.timeout(LAST_WORD):
-                if self._asked is not None:
-                    granted = await self._asked
-                    self._asked, self._sending = None, []
-                    self._finished += [settlement(self._hold(lease, granted), Snoozed()) for lease in granted.leases]
-                if self._finished or self._sending:
-                    self._finished = self._sending + self._finished
-                    await self._exchange()
-        except Exception as error:  # noqa: BLE001 - we end already, and with a better reason than this
-            log.warning("leases could not be given back; they will run out", reason=str(error) or "no answer in time")
+        await self._talks.last_word(
+            lambda granted: [settlement(self._hold(lease, granted), Snoozed()) for lease in granted.leases]
+        )
 
     # Talking to the store
 
     async def _exchange(self) -> Granted:
-        """Settle what is finished and ask for as much as there is room for. Nothing is forgotten if it fails."""
-        options = self._options
-        settlements = self._sending = self._finished
-        self._finished = []
+        """Settle what is finished and ask for as much as there is room for. Raises Unheard if it is time to end."""
         self._news.clear()
-        ask = Ask(
+        self._notes += tuple(Note(stream_of(run), written(made), KEPT) for run, made in self._requests.items())
+        self._requests.clear()
+        self._limit = limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._limit_talks()
+                granted = await self._talks.exchange()
+        except TimeoutError:
+            if limit.expired():
+                raise Unheard from None
+            raise
+        finally:
+            self._limit = None
+        self._notes = ()
+        for settled in self._talks.stood:
+            if isinstance(settled.outcome, Done) and settled.outcome.tasks:
+                self._executor.recent.add(settled.run_id, _plain_pages(settled.outcome))
+        return granted
+
+    def _limit_talks(self) -> None:
+        """A store that is away is waited for until the grace is over, if there is something to tell it; one that should
+        answer, a little longer."""
+        if not self._stopping or self._limit is None:
+            return
+        left = max(0.0, self._stop_by - self._clock.elapsed()) / 1000
+        if not self._engine.patience.is_away:
+            left += LAST_WORD
+        elif not self._held and not self._talks.unsettled:
+            left = 0.0
+        self._limit.reschedule(asyncio.get_running_loop().time() + left)
+
+    def _ask(self) -> Ask:
+        options = self._options
+        room = 0 if self._stopping else max(0, options.concurrency - len(self._held))
+        want = room if options.batch is None else min(room, options.batch)
+        return Ask(
             self._info,
             tuple(self._scrapers),
             options.lanes,
-            options.exits,
-            0 if self._stopping else max(0, options.concurrency - len(self._held)),
+            self._exits.pools,
+            want,
             options.queues,
-            tuple(settlements),
-            AHEAD,
+            ahead=AHEAD,
+            notes=self._notes,
         )
-        self._sent = self._clock.elapsed()
-        # Cancelled in between, we still want to know what was granted: it has to be given back.
-        self._asked = asyncio.ensure_future(self._engine.frontier.exchange(ask))
-        try:
-            granted = await asyncio.shield(self._asked)
-            self._received = self._clock.elapsed()
-        except Exception:
-            self._asked = None
-            raise
-        self._asked, self._sending = None, []
-        late = set(granted.late)
-        if late:
-            log.warning("settlements came too late and were thrown away", count=len(late))
-        for settled in settlements:
-            if settled.token not in late and isinstance(settled.outcome, Done) and settled.outcome.tasks:
-                self._executor.recent.add(settled.run_id, _plain_pages(settled.outcome))
-        return granted
 
     def _hold(self, lease: Lease, granted: Granted) -> HeldLease:
         """Without a shared clock, the claim happened after the question was sent and before its answer came. Taking the
         first for it makes every start look late rather than early; the difference says how much too late at most."""
         if self._engine.shares_clock:
             return HeldLease(lease, self._clock, self._clock.now() - self._clock.elapsed())
-        return HeldLease(lease, self._clock, granted.now - self._sent, self._received - self._sent)
+        talks = self._talks
+        return HeldLease(lease, self._clock, granted.now - talks.sent, talks.received - talks.sent)
 
     def _begin(self, group: asyncio.TaskGroup, held: HeldLease) -> None:
         token = held.lease.token
@@ -236,24 +270,56 @@ class Worker:
         This is a callback because a task that is cancelled before its first step never runs at all.
         """
         del self._held[held.lease.token], self._tasks[held.lease.token]
+        if self._options.audit and held.made:
+            self._write_down(held)
         failed = task.cancelled() or task.exception() is not None
-        self._finished.append(settlement(held, Snoozed()) if failed else task.result())
+        self._talks.settle(settlement(held, Snoozed()) if failed else task.result())
         self._news.set()
+
+    def _write_down(self, held: HeldLease) -> None:
+        task = held.lease.task
+        scraper = self._scrapers[task.scraper]
+        rules = millis(scraper.site_delay), scraper.concurrency
+        self._requests.setdefault(task.run_id, []).extend(
+            RequestRecord(task.site, held.lease.exit, m.at, m.slack, m.took, m.status, m.delay, *rules, m.robots)
+            for m in held.made
+        )
+
+    # Exits
+
+    async def _find_exits(self) -> None:
+        """Tell the store of our own, and learn of those that it has. Raises UsageError if a scraper has none at all."""
+        await self._exits.introduce()
+        await self._exits.refresh()
+        for scraper in self._scrapers.values():
+            if scraper.exits not in self._exits.pools:
+                raise UsageError(
+                    f"The scraper {scraper.name!r} leaves by the exits {scraper.exits!r}, and there are none. Name "
+                    f"some in [exits.{scraper.exits}] of shoal.toml, or by `shoal exits add … --pool {scraper.exits}`."
+                )
+
+    async def _keep_exits(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AT_EXITS_EVERY)
+            with suppress(EngineUnavailable):
+                for name in await self._exits.refresh():
+                    await self._fetcher.forget(name)
 
     # Waiting
 
     async def _wait(self, granted: Granted) -> None:
         """Until it is worth going back to the store: something to settle, something due, or time to look again."""
-        if not self._finished and not self._stopping:
+        if not self._talks.unsettled and not self._stopping:
             seconds = self._chance.uniform(*POLL)
             if len(self._held) >= self._options.concurrency:
                 seconds = SWEEP_EVERY
             elif granted.wake_at is not None:
-                until_due = (granted.wake_at - granted.now - (self._clock.elapsed() - self._sent)) / 1000
+                until_due = (granted.wake_at - granted.now - (self._clock.elapsed() - self._talks.sent)) / 1000
                 seconds = max(0.0 if granted.leases else SHORTEST_WAIT, min(until_due, seconds))
             await self._sleep(seconds)
-        if self._finished and self._held and len(self._finished) * 2 < self._options.concurrency:
-            await asyncio.sleep(LINGER)
+        unsettled = len(self._talks.unsettled)
+        if unsettled and self._held and unsettled * 2 < self._options.concurrency:
+            await asyncio.sleep(linger(self._talks.received - self._talks.sent))
 
     async def _sleep(self, seconds: float | None) -> None:
         """Until there is news, or so many seconds are over."""
@@ -265,22 +331,31 @@ class Worker:
     # Chores
 
     async def _keep_sweeping(self) -> None:
-        while True:
-            swept = await self._engine.frontier.sweep()
+        """Not while the store is away, nor just after: those who could not renew their leases meanwhile come first.
+
+        A cancellation may be swallowed on its way (`asyncio.wait_for` does so in Python 3.11 where an answer comes at
+        the same moment), so it is not relied on alone.
+        """
+        while not self._over:
+            swept = Swept()
+            if self._engine.patience.is_steady:
+                with suppress(EngineUnavailable):
+                    swept = await self._engine.frontier.sweep()
             if swept.returned or swept.buried:
                 log.warning("brought back what lost workers held", returned=swept.returned, dead=swept.buried)
-            await asyncio.sleep(0 if swept.more else SWEEP_EVERY * self._chance.uniform(0.8, 1.2))
+            if not self._over:
+                await asyncio.sleep(0 if swept.more else SWEEP_EVERY * self._chance.uniform(0.8, 1.2))
 
     async def _keep_renewing(self) -> None:
         """Leases that are getting old, and those whose settlement still has not gone out since the last look."""
         unsettled: set[int] = set()
-        while True:
+        while not self._over:
             await asyncio.sleep(LOOK_AT_LEASES_EVERY)
             now = self._clock.elapsed()
             renewals = [
                 Renewal(held.lease.task.id, token) for token, held in self._held.items() if held.renew_at <= now
             ]
-            on_their_way = [*self._sending, *self._finished]
+            on_their_way = self._talks.unsettled
             renewals += [Renewal(ended.task, ended.token) for ended in on_their_way if ended.token in unsettled]
             unsettled = {ended.token for ended in on_their_way}
             if renewals:
@@ -300,6 +375,12 @@ class Worker:
                 self._tasks[renewal.token].cancel()
 
 
+def linger(took: float) -> float:
+    """Seconds to wait for company, where the last answer took so many milliseconds."""
+    least, most = LINGER
+    return min(max(least, took / 1000), most)
+
+
 def _plain_pages(done: Done) -> list[str]:
     return [
         task.url
@@ -311,7 +392,7 @@ def _plain_pages(done: Done) -> list[str]:
 def _of_the_store(error: BaseException) -> BaseException:
     """What went wrong with the store, out of the group of tasks that it ended; anything else as it is."""
     while isinstance(error, BaseExceptionGroup):
-        store = error.subgroup(EngineError)
+        store = error.subgroup((EngineError, Unheard))
         if store is None:
             break
         error = store.exceptions[0]

@@ -15,12 +15,12 @@ from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
-from shoal.errors import EngineUnavailable
+from shoal.errors import EngineRefused
 from shoal.frontier.postgres.address import Address, quoted
-from shoal.frontier.postgres.troubles import AGAIN, FORGOTTEN, clear_errors
+from shoal.frontier.postgres.troubles import AGAIN, ENDING, FORGOTTEN, clear_errors
 
 CONNECT_TIMEOUT = 10.0
-CALL_TIMEOUT = 60.0
+CALL_TIMEOUT = 20.0
 """Seconds after which a connection that does not answer is taken to be dead."""
 
 TRIES = 10
@@ -48,13 +48,13 @@ class Link:
         if statement is None:
             name = f"shoal_{sha256(query.encode()).hexdigest()[:32]}"
             statement = self._statements[query] = await self.connection.prepare(query, name=name)
-        rows: list[Any] = await statement.fetch(*values, timeout=CALL_TIMEOUT)
+        rows: list[Any] = await statement.fetch(*values)
         return rows
 
     async def fetch_unprepared(self, query: str, values: Sequence[Any]) -> list[Any]:
         """Several round trips, in a transaction: so a pooler sends all of them to the same server."""
         async with self.connection.transaction():
-            rows: list[Any] = await self.connection.fetch(query, *values, timeout=CALL_TIMEOUT)
+            rows: list[Any] = await self.connection.fetch(query, *values)
             return rows
 
     async def close(self) -> None:
@@ -79,7 +79,9 @@ class Connections:
 
     async def connect(self) -> Any:
         """A new connection, outside of the pool."""
-        return await asyncpg.connect(self.address.dsn, timeout=CONNECT_TIMEOUT, statement_cache_size=0)
+        return await asyncpg.connect(
+            self.address.dsn, timeout=CONNECT_TIMEOUT, command_timeout=CALL_TIMEOUT, statement_cache_size=0
+        )
 
     async def rows(self, function: str, *values: Any) -> list[Any]:
         """What a function answers. Repeated, bounded and with jitter, as long as it loses against others."""
@@ -113,8 +115,7 @@ class Connections:
     async def let_go(self) -> None:
         """Close what is idle. The next call opens a new one."""
         idle, self._idle = self._idle, []
-        for link in idle:
-            await link.close()
+        await asyncio.gather(*(link.close() for link in idle))
 
     async def _fetch(self, query: str, values: Sequence[Any]) -> list[Any]:
         async with self._one() as link:
@@ -125,21 +126,30 @@ class Connections:
     @asynccontextmanager
     async def _one(self) -> AsyncIterator[Link]:
         if self._closed:
-            raise EngineUnavailable(f"The engine at {self.address.shown} has been closed.")
+            raise EngineRefused(f"The engine at {self.address.shown} has been closed.")
         async with self._room:
             link = await self._take()
             fine = False
             try:
                 yield link
                 fine = True
-            except asyncpg.PostgresError:
-                fine = True
+            except asyncpg.PostgresError as error:
+                fine = not (error.sqlstate or "").startswith(ENDING)
+                raise
+            except Exception:
+                self._hang_up()
                 raise
             finally:
                 if fine and not self._closed and not link.is_closed:
                     self._idle.append(link)
                 else:  # also when a call was cancelled: its answer may still be on the way
                     link.connection.terminate()
+
+    def _hang_up(self) -> None:
+        """Close what is idle: if one connection has broken, others may wait for answers that never come."""
+        idle, self._idle = self._idle, []
+        for link in idle:
+            link.connection.terminate()
 
     async def _take(self) -> Link:
         while self._idle:

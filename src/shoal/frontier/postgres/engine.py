@@ -8,10 +8,14 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 
 from shoal.clock import Clock, Millis, Moment
-from shoal.errors import UnknownRun, UsageError
+from shoal.errors import BeingMoved, UnknownRun, UsageError
+from shoal.frontier.jobs import Jobs, Registry
+from shoal.frontier.lost_grants import lost_grants
 from shoal.frontier.postgres.address import read_address
 from shoal.frontier.postgres.connections import Connections
+from shoal.frontier.postgres.exits import PostgresExits
 from shoal.frontier.postgres.migration import prepare
+from shoal.frontier.postgres.moving import PostgresMover
 from shoal.frontier.postgres.payload import (
     ask_values,
     lease_of,
@@ -21,13 +25,16 @@ from shoal.frontier.postgres.payload import (
     worker_values,
 )
 from shoal.frontier.postgres.reader import PostgresReader
-from shoal.frontier.postgres.troubles import NO_RUN, RUN_CANCELLED, clear_errors
+from shoal.frontier.postgres.troubles import NO_RUN, RUN_ARRIVING, RUN_CANCELLED, RUN_LEAVING, clear_errors
 from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
+from shoal.frontier.schema import Schema
 from shoal.presence import is_gone, read_notebook, this_machine
 from shoal.task import Lease, NewTask
 
 SWEEP_AT_MOST = 2000
 """How many rows of each kind one sweep touches."""
+
+NO_JOBS = "PostgreSQL cannot keep jobs of the gateway yet. Serve from SQLite: --engine sqlite:///shoal.db."
 
 PATIENCE = 20
 """How often a claim waits for sites that others hold, before it comes back empty."""
@@ -38,7 +45,8 @@ class PostgresFrontier:
 
     A verb whose connection broke raises EngineUnavailable, and may or may not have happened. Each can be repeated: keys
     make an enqueue idempotent (tasks without a key come twice), tokens an exchange: what the first call settled, the
-    second reports as late. Leases whose grant was lost on the way come back when they run out.
+    second reports as late. Leases whose grant was lost on the way come back with the next exchange that says what its
+    worker holds, or else when they run out.
     """
 
     def __init__(self, connections: Connections, reader: PostgresReader, clock: Clock | None) -> None:
@@ -69,13 +77,14 @@ class PostgresFrontier:
         return Enqueued(row[0], row[1])
 
     async def exchange(self, ask: Ask) -> Granted:
-        settlements = settlement_columns(ask.settlements)
+        lost = [] if ask.held is None else lost_grants(ask, await self._leases_of(ask.worker))
+        settlements = [*ask.settlements, *lost]
         rows = await self._connections.rows(
-            "exchange", self._now(), *ask_values(ask, ask.want, patient=False), *settlements
+            "exchange", self._now(), *ask_values(ask, ask.want, patient=False), *settlement_columns(settlements)
         )
         leases, now, wake_at, left, stood, busy = _granted(rows)
         late: list[int] = []
-        if len(stood) < len(ask.settlements):
+        if len(stood) < len(settlements):
             on_time = set(stood)
             late = [s.token for position, s in enumerate(ask.settlements, 1) if position not in on_time]
         if busy and not leases:
@@ -101,8 +110,14 @@ class PostgresFrontier:
         values = (self._now(), run_id, None if tasks is None else list(tasks))
         return int((await self._of_run(run_id, "requeue_dead", *values, cancelled=cancelled))[0][0])
 
+    async def forget_notes(self, stream: str) -> None:
+        await self._connections.rows("forget_notes", stream)
+
     async def purge_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
         return int((await self._of_run(run_id, "purge_dead", run_id, None if tasks is None else list(tasks)))[0][0])
+
+    async def _leases_of(self, worker: WorkerInfo) -> list[Any]:
+        return await self._connections.rows("find_leases", worker.worker_id)
 
     async def _wait_for_others(self, ask: Ask) -> tuple[list[Lease], Moment, Moment | None, int]:
         """Everything due was locked by others: wait for their locks, now that this call holds none itself."""
@@ -123,6 +138,8 @@ class PostgresFrontier:
                 raise UnknownRun(run_id) from None
             if error.sqlstate == RUN_CANCELLED:
                 raise UsageError(cancelled) from None
+            if error.sqlstate in (RUN_LEAVING, RUN_ARRIVING):
+                raise BeingMoved(run_id, arriving=error.sqlstate == RUN_ARRIVING) from None
             raise
 
     def _now(self) -> Moment | None:
@@ -149,31 +166,46 @@ class PostgresEngine:
     """An open store. Made by `open_postgres`."""
 
     shares_clock = False
+    losses = ()
 
-    def __init__(self, connections: Connections, clock: Clock | None) -> None:
+    def __init__(self, connections: Connections, clock: Clock | None, schema: Schema) -> None:
         self._connections = connections
+        self.schema = schema
         self.reader = PostgresReader(connections, clock)
         self.frontier = PostgresFrontier(connections, self.reader, clock)
         self.cache = PostgresCache(connections, self.reader, clock)
+        self.exits = PostgresExits(connections, clock)
+        self.mover = PostgresMover(connections, clock)
+
+    @property
+    def jobs(self) -> Jobs:
+        raise UsageError(NO_JOBS)
+
+    @property
+    def registry(self) -> Registry:
+        raise UsageError(NO_JOBS)
 
     async def close(self) -> None:
         await self._connections.close()
 
 
-async def open_postgres(url: str, *, create: bool = True, clock: Clock | None = None) -> PostgresEngine:
-    """Open the store behind a URL, making or migrating its schema. Raises an EngineError with one clear sentence.
+async def open_postgres(
+    url: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None
+) -> PostgresEngine:
+    """Open the store behind a URL, making its schema if need be. Raises an EngineError with one clear sentence.
 
-    `create`: False = the schema must be there already. `clock`: for tests only; the server's own clock decides.
+    `create`: False = the schema must be there already. `migrate`: an older one is brought up to this version.
+    `clock`: for tests only; the server's own clock decides.
     """
     address = read_address(url)
     connections = Connections(address)
     with clear_errors(address):
         connection = await connections.connect()
         try:
-            await prepare(connection, address, create=create)
+            schema = await prepare(connection, address, create=create, migrate=migrate)
         finally:
             await connection.close(timeout=5)
-    return PostgresEngine(connections, clock)
+    return PostgresEngine(connections, clock, schema)
 
 
 def _granted(rows: list[Any]) -> tuple[list[Lease], Moment, Moment | None, int, list[int], bool]:

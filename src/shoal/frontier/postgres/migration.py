@@ -1,44 +1,48 @@
-"""Bringing the schema up to this version of Shoal, however many workers start at once."""
+"""Making the schema, and bringing it up to this version of Shoal, however many workers start at once."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from shoal.errors import EngineBroken, EngineUnavailable
+from shoal.errors import EngineRefused, NoStore
 from shoal.frontier.postgres.address import Address, quoted
-from shoal.frontier.postgres.statements import FUNCTIONS, LOOKS, PLANNED, STATEMENTS, VERBS
+from shoal.frontier.postgres.statements import FUNCTIONS, LOOKS, MOVES, PLANNED, STATEMENTS, VERBS
+from shoal.frontier.schema import Schema, steps
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 5
 OLDEST_SERVER = 130000
 _LOCK = 0x53484F41  # "SHOA"
 
 
-async def prepare(connection: Any, address: Address, *, create: bool) -> None:
-    """See to it that the schema is there and of this version. Raises EngineBroken if it is newer."""
+async def prepare(connection: Any, address: Address, *, create: bool, migrate: bool) -> Schema:
+    """See to it that the schema is there and of this version, and answer what was found.
+
+    Raises EngineRefused or EngineBroken if it is not and may not be made so.
+    """
     server = connection.get_server_version()
     if server.major * 10000 < OLDEST_SERVER:
-        raise EngineUnavailable(
+        raise EngineRefused(
             f"PostgreSQL {server.major} at {address.host} is too old; Shoal needs {OLDEST_SERVER // 10000} or newer."
         )
     async with connection.transaction():
-        if await _version(connection, address) == SCHEMA_VERSION:
-            await connection.execute(f"SELECT {quoted(address.schema)}.notice_restore()")
-            return
-        await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext({_literal(address.schema)}))")
-        version = await _version(connection, address)
-        if version == SCHEMA_VERSION:
-            return
-        if version is None and not create:
-            raise EngineUnavailable(
+        found = await _version(connection, address)
+        if found != SCHEMA_VERSION:
+            await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext({_literal(address.schema)}))")
+            found = await _version(connection, address)
+        if found is None and not create:
+            raise NoStore(
                 f"There is no store in schema {address.schema} of {address.shown} yet. "
                 "Start a run, or name another engine with --engine."
             )
-        if version is not None and version > SCHEMA_VERSION:
-            raise EngineBroken(
-                f"Schema {address.schema} of {address.shown} was written by a newer Shoal (schema {version}, this one "
-                f"knows {SCHEMA_VERSION}). Use that version, or another schema (?schema=… in the engine URL)."
-            )
-        await _migrate(connection, address, version or 0)
+        if found is None:
+            await _make(connection, address)
+        else:
+            where = f"Schema {address.schema} of {address.shown}"
+            needed = steps(where, found, SCHEMA_VERSION, STATEMENTS, migrate=migrate)
+            if needed:
+                await _migrate(connection, address, needed)
+        await connection.execute(f"SELECT {quoted(address.schema)}.notice_restore()")
+    return Schema(SCHEMA_VERSION, found)
 
 
 async def _version(connection: Any, address: Address) -> int | None:
@@ -57,19 +61,38 @@ async def _version(connection: Any, address: Address) -> int | None:
     return int(await connection.fetchval(f"SELECT value::int FROM {name} WHERE key = 'version'"))  # noqa: S608 - quoted
 
 
-async def _migrate(connection: Any, address: Address, version: int) -> None:
+async def _make(connection: Any, address: Address) -> None:
     schema = quoted(address.schema)
     if not await connection.fetchval("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", address.schema):
         await connection.execute(f"CREATE SCHEMA {schema}")
     await connection.execute(f"SET LOCAL search_path TO {schema}")
-    if version < 1:
-        await connection.execute("CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL)")
-        await connection.execute(STATEMENTS["schema"])
+    await connection.execute("CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL)")
+    await connection.execute(STATEMENTS["schema"])
+    await _make_functions(connection, schema)
+
+
+async def _migrate(connection: Any, address: Address, needed: list[str]) -> None:
+    """Change the tables step by step; the functions are those of this version, all made anew."""
+    schema = quoted(address.schema)
+    await connection.execute(f"SET LOCAL search_path TO {schema}")
+    old = await connection.fetch(
+        "SELECT p.oid::regprocedure::text FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace "
+        "WHERE n.nspname = $1",
+        address.schema,
+    )
+    for (function,) in old:
+        await connection.execute(f"DROP FUNCTION {function}")
+    for step in needed:
+        await connection.execute(STATEMENTS[step])
+    await _make_functions(connection, schema)
+
+
+async def _make_functions(connection: Any, schema: str) -> None:
     for name in FUNCTIONS:
         await connection.execute(STATEMENTS[name])
-    for name in (*VERBS, *LOOKS):
+    for name in (*VERBS, *MOVES, *LOOKS):
         await connection.execute(f"ALTER FUNCTION {name} SET search_path = {schema}, pg_temp")
-    for name in VERBS:
+    for name in (*VERBS, *MOVES):
         for setting, value in PLANNED.items():
             await connection.execute(f"ALTER FUNCTION {name} SET {setting} = {value}")
     await connection.execute("DELETE FROM meta WHERE key = 'version'")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
+import os
+import struct
 from collections.abc import Sequence
 from typing import Any, assert_never
 
 import msgspec
 
 from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
+from shoal.frontier.seen import seen_key
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
 from shoal.task import NO_EXTRA, Extra, Lease, NewTask, Task
 
@@ -17,7 +19,7 @@ _extra = msgspec.json.Decoder(Extra)
 
 DONE, RETRY, SNOOZE, DEAD, DROP = range(5)
 
-SETTLEMENT_FIELDS = 17
+SETTLEMENT_FIELDS = 22
 LINK_FIELDS = 11
 
 
@@ -38,6 +40,8 @@ def run_values(run: NewRun) -> list[Any]:
         policy.pool,
         policy.lease,
         policy.hard_timeout,
+        policy.limit_exits,
+        policy.limit_window,
         policy.crashes,
         policy.results_ttl,
         encode(lanes).decode(),
@@ -46,7 +50,14 @@ def run_values(run: NewRun) -> list[Any]:
 
 def worker_values(worker: WorkerInfo) -> list[Any]:
     """Who the worker is."""
-    return [worker.worker_id, worker.machine, worker.pid, worker.pid_started, worker.notebook]
+    return [
+        worker.worker_id,
+        worker.machine,
+        worker.pid,
+        worker.pid_started,
+        worker.notebook,
+        encode(worker.duties).decode(),
+    ]
 
 
 def task_columns(tasks: Sequence[NewTask]) -> list[list[Any]]:
@@ -54,19 +65,30 @@ def task_columns(tasks: Sequence[NewTask]) -> list[list[Any]]:
     return [
         [task.url for task in tasks],
         [task.site for task in tasks],
-        [task.key for task in tasks],
+        [None if task.key is None else seen_key(task.key) for task in tasks],
         [task.lane for task in tasks],
-        [task.handler for task in tasks],
-        [task.priority for task in tasks],
-        [task.depth for task in tasks],
-        [task.wait for task in tasks],
-        [task.ttl for task in tasks],
-        [None if task.extra is NO_EXTRA else encode(task.extra).decode() for task in tasks],
+        _known([task.handler for task in tasks]),
+        _counts([task.priority for task in tasks]),
+        _counts([task.depth for task in tasks]),
+        _counts([task.wait for task in tasks]),
+        _known([task.ttl for task in tasks]),
+        _known([None if task.extra is NO_EXTRA else encode(task.extra).decode() for task in tasks]),
     ]
 
 
+def _known(column: list[Any]) -> list[Any]:
+    """A column as it is sent: one of nothing but None need not be, because the store reads None where a list ends."""
+    return [] if column.count(None) == len(column) else column
+
+
+def _counts(column: list[Any]) -> list[Any]:
+    """As `_known`, for a column where the store takes None for 0."""
+    return column if any(column) else []
+
+
 def ask_values(ask: Ask, want: int, *, patient: bool) -> list[Any]:
-    """What a worker wants, without what it brings. Each lease gets a token that nobody can guess."""
+    """What a worker wants and, the first time, its notes. Each lease gets a token that nobody can guess."""
+    notes = () if patient else ask.notes
     exits = [(pool, name) for pool, names in ask.exits.items() for name in names]
     return [
         *worker_values(ask.worker),
@@ -77,8 +99,12 @@ def ask_values(ask: Ask, want: int, *, patient: bool) -> list[Any]:
         [name for _, name in exits],
         want,
         ask.ahead,
-        [secrets.randbits(53) for _ in range(want)],
+        [number >> 11 for number in struct.unpack(f"{want}Q", os.urandom(8 * want))],
         patient,
+        list(ask.private),
+        [note.stream for note in notes],
+        [note.body for note in notes],
+        _known([note.ttl for note in notes]),
     ]
 
 
@@ -87,7 +113,7 @@ def settlement_columns(settlements: Sequence[Settlement]) -> list[list[Any]]:
     if not settlements:
         return [[] for _ in range(SETTLEMENT_FIELDS + LINK_FIELDS)]
     outcomes = [_outcome(settlement) for settlement in settlements]
-    kinds, waits, penalties, urls, notes, groups, numbers, bodies = map(list, zip(*outcomes, strict=True))
+    kinds, waits, penalties, urls, notes, groups, numbers, bodies, causes = map(list, zip(*outcomes, strict=True))
     links: list[NewTask] = []
     link_of: list[int] = []
     known: set[tuple[int, int, str]] = set()
@@ -103,37 +129,54 @@ def settlement_columns(settlements: Sequence[Settlement]) -> list[list[Any]]:
         [settlement.token for settlement in settlements],
         kinds,
         [settlement.started_at for settlement in settlements],
-        waits,
-        penalties,
-        [settlement.requests for settlement in settlements],
-        [settlement.received for settlement in settlements],
-        [settlement.refused for settlement in settlements],
-        [settlement.duplicates for settlement in settlements],
-        [settlement.crawl_delay for settlement in settlements],
-        urls,
-        notes,
-        groups,
-        numbers,
-        bodies,
+        _counts(waits),
+        penalties if any(waits) else [],
+        _counts([settlement.requests for settlement in settlements]),
+        _counts([settlement.received for settlement in settlements]),
+        _counts([settlement.refused for settlement in settlements]),
+        _counts([settlement.duplicates for settlement in settlements]),
+        _known([settlement.crawl_delay for settlement in settlements]),
+        _known(urls),
+        _known(notes),
+        _known(groups),
+        _counts(numbers),
+        _known(bodies),
+        _known([settlement.pace for settlement in settlements]),
+        _known(causes),
+        *_told_about_exits(settlements),
         link_of,
         *task_columns(links),
     ]
 
 
+def _told_about_exits(settlements: Sequence[Settlement]) -> list[list[Any]]:
+    """What settlements tell about exits: the position of each, the exit's name, and whether it works."""
+    told = [
+        (position, name, works)
+        for position, settlement in enumerate(settlements, 1)
+        if settlement.exits_failed or settlement.exits_ok
+        for works, names in ((False, settlement.exits_failed), (True, settlement.exits_ok))
+        for name in names
+    ]
+    return [[row[column] for row in told] for column in range(3)]
+
+
 def _outcome(settlement: Settlement) -> tuple[Any, ...]:
-    """Kind, wait, penalty, url, note, group, number of items, items."""
+    """Kind, wait, penalty, url, note, group, number of items, items, what a rate limit said."""
     match settlement.outcome:
+        case Done(items=()):
+            return DONE, 0, 0, None, None, None, 0, None, None
         case Done(items=items, url=url, group=group):
-            body = b"[" + b",".join(items) + b"]" if items else None
-            return DONE, 0, 0, url, None, group, len(items), body
+            return DONE, 0, 0, url, None, group, len(items), b"[" + b",".join(items) + b"]", None
         case Retried(wait=wait):
-            return RETRY, wait, 0, None, None, None, 0, None
-        case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra):
-            return SNOOZE, wait, penalty, url, None if extra is None else encode(extra).decode(), None, 0, None
+            return RETRY, wait, 0, None, None, None, 0, None, None
+        case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra, reason=reason):
+            cause = reason.text if reason and wait else None
+            return SNOOZE, wait, penalty, url, None if extra is None else encode(extra).decode(), None, 0, None, cause
         case Dead(reason=reason):
-            return DEAD, 0, 0, None, encode(reason).decode(), None, 0, None
+            return DEAD, 0, 0, None, encode(reason).decode(), None, 0, None, None
         case Dropped():
-            return DROP, 0, 0, None, None, None, 0, None
+            return DROP, 0, 0, None, None, None, 0, None, None
         case other:
             assert_never(other)
 
@@ -146,4 +189,5 @@ def lease_of(row: Any, now: int) -> Lease:
     priority, depth, attempts, crashes, extra, scraper, lane = row[13:20]
     body = NO_EXTRA if extra is None else _extra.decode(extra)
     what = Task(task, run_id, scraper, url, site, lane, handler, priority, depth, attempts, crashes, body)
-    return Lease(what, token, exit_name, now, start_at, start_by, expires_at, delay, exclusive, penalty)
+    failures = row[25]
+    return Lease(what, token, exit_name, now, start_at, start_by, expires_at, delay, exclusive, penalty, failures)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -10,13 +10,33 @@ import msgspec
 
 from shoal.clock import Clock, Moment
 from shoal.errors import UnknownRun
+from shoal.frontier.moving import Move
 from shoal.frontier.postgres.connections import Connections
 from shoal.frontier.postgres.troubles import NO_RUN
-from shoal.frontier.protocol import Counters, DeadLetter, Item, ItemPage, Run, SiteRecord, WorkerInfo, WorkerRecord
+from shoal.frontier.protocol import (
+    SHOWN_TASKS,
+    Counters,
+    DeadLetter,
+    Item,
+    ItemPage,
+    NotePage,
+    Run,
+    SiteRecord,
+    SlotRecord,
+    Whereabouts,
+    WorkerRecord,
+)
+from shoal.frontier.seen import seen_key
+from shoal.frontier.worker_rows import worker_record
 from shoal.outcome import Reason
-from shoal.task import Policy, RunState
+from shoal.task import Policy, RunState, State
 
 ROWS_AT_MOST = 500
+
+DEAD_LETTER = 4
+"""How `read_whereabouts` marks one, beside the states of tasks."""
+
+LEASED = 2
 
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -51,11 +71,32 @@ class PostgresReader:
         return [_dead_letter(*row) for row in await self._of_run(run_id, "read_dead", run_id, after, limit)]
 
     async def workers(self) -> Sequence[WorkerRecord]:
-        rows = await self._connections.rows("read_workers", self._now())
-        return [WorkerRecord(WorkerInfo(*row[:5]), row[5], row[6]) for row in rows]
+        rows = await self._connections.rows("read_workers", self._now(), SHOWN_TASKS)
+        return [worker_record(row) for row in rows]
+
+    async def scrapers(self) -> Mapping[str, int]:
+        return dict(await self._connections.rows("read_scrapers"))
 
     async def sites(self, limit: int = 100) -> Sequence[SiteRecord]:
-        return [SiteRecord(*row) for row in await self._connections.rows("read_sites", limit)]
+        return [SiteRecord(*row) for row in await self._connections.rows("read_sites", self._now(), limit, None)]
+
+    async def site(self, site: str) -> SiteRecord | None:
+        rows = await self._connections.rows("read_sites", self._now(), 1, site)
+        return SiteRecord(*rows[0]) if rows else None
+
+    async def slots(self, site: str) -> Sequence[SlotRecord]:
+        return [SlotRecord(*row) for row in await self._connections.rows("read_slots", self._now(), site)]
+
+    async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
+        rows = await self._connections.rows("read_whereabouts", site, url, seen_key(key), run_id)
+        return [_whereabouts(*row) for row in rows]
+
+    async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
+        rows = await self._connections.rows("read_notes", stream, cursor, limit)
+        return NotePage([body for _, body in rows], rows[-1][0] if rows else cursor)
+
+    async def now(self) -> Moment:
+        return int(await self._connections.value("moment", self._now()))
 
     async def cached(self, key: str) -> bytes | None:
         """The value that the cache holds under a key, if its time is not over."""
@@ -74,6 +115,35 @@ class PostgresReader:
             raise
 
 
+def _whereabouts(run_id: str, scraper: str, run_state: str, state: int | None, *rest: Any) -> Whereabouts:
+    task, lane, pool, ahead, not_before, expires_at, attempts, crashes, worker, exit_name, lease_until, reason = rest
+    run = RunState(run_state)
+    if state is None:
+        return Whereabouts(run_id, scraper, run, None)
+    where = State.DEAD if state == DEAD_LETTER else State.LEASED if state == LEASED else State.WAITING
+    held = where is State.WAITING and run is RunState.PAUSED
+    why = None if reason is None else msgspec.json.decode(reason, type=Reason)
+    return Whereabouts(
+        run_id,
+        scraper,
+        run,
+        where,
+        task,
+        lane,
+        pool,
+        ahead,
+        not_before,
+        expires_at,
+        attempts,
+        crashes,
+        worker,
+        exit_name,
+        lease_until,
+        held,
+        why,
+    )
+
+
 def _dead_letter(*row: Any) -> DeadLetter:
     task, url, site, lane, handler, attempts, crashes, reason, died_at = row
     why = msgspec.json.decode(reason, type=Reason)
@@ -81,7 +151,7 @@ def _dead_letter(*row: Any) -> DeadLetter:
 
 
 def _run(*row: Any) -> Run:
-    run_id, scraper, mode, state, queue, policy, input_, created_at, ended_at, lanes, counts = row
+    run_id, scraper, mode, state, queue, policy, input_, created_at, ended_at, move, lanes, counts = row
     return Run(
         run_id,
         scraper,
@@ -94,4 +164,5 @@ def _run(*row: Any) -> Run:
         ended_at,
         Counters(*counts),
         msgspec.json.decode(lanes),
+        None if move is None else msgspec.json.decode(move, type=Move),
     )

@@ -29,11 +29,51 @@ VERBS: Final = (
     "sweep",
     "requeue_dead",
     "purge_dead",
+    "forget_notes",
+    "put_exits",
+    "remove_exits",
+    "ban_exit",
+    "release_exit",
     "write_cache",
     "notice_restore",
+    "find_leases",
 )
 
-LOOKS: Final = ("read_items", "read_runs", "read_dead", "read_workers", "read_sites", "read_cache", "find_holders")
+MOVES: Final = (
+    "turn_run",
+    "count_held",
+    "pack_run",
+    "pack_tasks",
+    "pack_letters",
+    "pack_items",
+    "pack_keys",
+    "pack_sites",
+    "arrive_run",
+    "unpack_tasks",
+    "unpack_letters",
+    "unpack_items",
+    "unpack_keys",
+    "unpack_sites",
+    "count_run",
+    "count_stored",
+    "forget_run",
+)
+"""What `moving` calls. Planned as verbs are."""
+
+LOOKS: Final = (
+    "read_items",
+    "read_runs",
+    "read_dead",
+    "read_workers",
+    "read_scrapers",
+    "read_sites",
+    "read_slots",
+    "read_whereabouts",
+    "read_notes",
+    "read_exits",
+    "read_cache",
+    "find_holders",
+)
 
 
 def _read_all() -> dict[str, str]:

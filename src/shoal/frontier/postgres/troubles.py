@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import asyncpg  # type: ignore[import-untyped]
 
-from shoal.errors import EngineBroken, EngineError, EngineFull, EngineUnavailable, ShoalError
+from shoal.errors import EngineBroken, EngineError, EngineFull, EngineRefused, EngineUnavailable, ShoalError
 from shoal.frontier.postgres.address import Address
 
 AGAIN = frozenset({"40001", "40P01", "55P03"})
@@ -17,26 +18,32 @@ AGAIN = frozenset({"40001", "40P01", "55P03"})
 FORGOTTEN = frozenset({"26000", "42P05"})
 """A prepared statement is missing or there already: a pooler that does not know about them stands in between."""
 
+ENDING = ("08", "57P")
+"""With such an error, the server closes the connection."""
+
 NO_RUN = "SH404"
 RUN_CANCELLED = "SH410"
+RUN_LEAVING = "SH423"
+RUN_ARRIVING = "SH425"
+NOT_ARRIVING = "SH409"
 
 _SENTENCES: dict[str, tuple[type[EngineError], str]] = {
     "28P01": (
-        EngineUnavailable,
+        EngineRefused,
         "PostgreSQL at {host} refused the password of user {user!r}. Check user and password in the engine URL.",
     ),
     "28000": (
-        EngineUnavailable,
+        EngineRefused,
         "PostgreSQL at {host} does not let user {user!r} into database {database!r}. "
         "Check the engine URL and pg_hba.conf.",
     ),
     "3D000": (
-        EngineUnavailable,
+        EngineRefused,
         "There is no database {database!r} on {host}. "
         "Create it (createdb {database}), or name another in the engine URL.",
     ),
     "42501": (
-        EngineUnavailable,
+        EngineRefused,
         "User {user!r} lacks a right in database {database!r} on {host} ({detail}). "
         'Grant it: GRANT CREATE ON DATABASE "{database}" TO "{user}", '
         "or create schema {schema} and make {user} its owner.",
@@ -113,6 +120,8 @@ def _of_server(error: asyncpg.PostgresError, address: Address) -> Exception:
 
 
 def _of_way(error: Exception, address: Address) -> Exception:
+    if isinstance(error, ssl.SSLCertVerificationError) or "rejected SSL upgrade" in str(error):
+        return EngineRefused(f"No safe connection to PostgreSQL at {address.host}: {error}. Check sslmode in the URL.")
     if isinstance(error, asyncpg.InternalClientError | asyncio.TimeoutError):
         return _lost(address)
     if isinstance(error, asyncpg.InterfaceError):

@@ -5,13 +5,20 @@ from __future__ import annotations
 from zlib import crc32
 
 from shoal.clock import Clock, Millis
+from shoal.errors import UsageError
+from shoal.frontier.jobs import Jobs, Registry
 from shoal.frontier.redis.address import read_address
+from shoal.frontier.redis.exits import RedisExits
 from shoal.frontier.redis.frontier import RedisFrontier
+from shoal.frontier.redis.moving import RedisMover
 from shoal.frontier.redis.opening import open_store
 from shoal.frontier.redis.partitions import Partitions
 from shoal.frontier.redis.reader import RedisReader
 from shoal.frontier.redis.store import Store
 from shoal.frontier.redis.wire import opaque
+from shoal.frontier.schema import Schema
+
+NO_JOBS = "Redis cannot keep jobs of the gateway yet. Serve from SQLite: --engine sqlite:///shoal.db."
 
 
 class RedisCache:
@@ -37,21 +44,36 @@ class RedisEngine:
 
     shares_clock = False
 
-    def __init__(self, store: Store, losses: tuple[str, ...]) -> None:
+    def __init__(self, store: Store, schema: Schema, losses: tuple[str, ...]) -> None:
         self._store = store
+        self.schema = schema
         self.losses = losses
         self.reader = RedisReader(store)
-        self.frontier = RedisFrontier(store, Partitions(store), self.reader)
+        partitions = Partitions(store)
+        self.exits = RedisExits(store)
+        self.frontier = RedisFrontier(store, partitions, self.reader, self.exits)
         self.cache = RedisCache(store)
+        self.mover = RedisMover(store, partitions, self.reader)
+
+    @property
+    def jobs(self) -> Jobs:
+        raise UsageError(NO_JOBS)
+
+    @property
+    def registry(self) -> Registry:
+        raise UsageError(NO_JOBS)
 
     async def close(self) -> None:
         await self._store.close()
 
 
-async def open_redis(url: str, *, create: bool = True, clock: Clock | None = None) -> RedisEngine:
+async def open_redis(
+    url: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None
+) -> RedisEngine:
     """Open (or create) the store that an engine URL names. Raises a ShoalError with one clear sentence.
 
-    `create`: False = the store must exist already. `clock`: for tests, in place of the server's.
+    `create`: False = the store must exist already. `migrate`: an older one is brought up to this version.
+    `clock`: for tests, in place of the server's.
     """
-    store, losses = await open_store(read_address(url), create=create, clock=clock)
-    return RedisEngine(store, losses)
+    store, schema, losses = await open_store(read_address(url), create=create, migrate=migrate, clock=clock)
+    return RedisEngine(store, schema, losses)

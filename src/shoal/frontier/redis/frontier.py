@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.clock import Moment
-from shoal.errors import UnknownRun, UsageError
-from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
+from shoal.errors import BeingMoved, UnknownRun, UsageError
+from shoal.frontier.lost_grants import lost_grants
+from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Note, Renewal, Run, Swept, WorkerInfo
+from shoal.frontier.redis.exits import RedisExits
 from shoal.frontier.redis.partitions import Partitions
 from shoal.frontier.redis.reader import RedisReader
 from shoal.frontier.redis.store import Store
@@ -17,16 +19,18 @@ from shoal.frontier.redis.wire import (
     HERE,
     Exchanged,
     decode_exchanged,
+    note_rows,
     opaque,
     packed_token,
     question,
     run_question,
     settlement_row,
     task_groups,
+    who,
 )
 from shoal.outcome import Blame, Reason, Settlement
 from shoal.presence import is_gone, read_notebook, this_machine
-from shoal.task import Lease, NewTask
+from shoal.task import Lease, NewTask, RunState
 
 SWEEP_AT_MOST = 2000
 """How many leases of dead workers one sweep brings back, about."""
@@ -60,8 +64,9 @@ _swept = msgspec.msgpack.Decoder(SweepAnswer).decode
 class RedisFrontier:
     """The `Frontier` of this engine."""
 
-    def __init__(self, store: Store, partitions: Partitions, reader: RedisReader) -> None:
+    def __init__(self, store: Store, partitions: Partitions, reader: RedisReader, exits: RedisExits) -> None:
         self._store = store
+        self._exits = exits
         self._partitions = partitions
         self._reader = reader
         self._chance = random.Random()  # noqa: S311 - where to begin, not a secret
@@ -75,13 +80,17 @@ class RedisFrontier:
         return await self._reader.run(run.run_id)
 
     async def seal_run(self, run_id: str) -> None:
-        await self._partitions.change("seal", run_id)
+        standing = await self._partitions.change("seal", run_id)
+        if not standing.sealed:
+            raise BeingMoved(run_id, arriving="arriving" in str(standing.move))
 
     async def pause_run(self, run_id: str) -> None:
         await self._partitions.change("pause", run_id)
 
     async def resume_run(self, run_id: str) -> None:
-        await self._partitions.change("resume", run_id)
+        standing = await self._partitions.change("resume", run_id)
+        if standing.state == RunState.PAUSED:
+            raise BeingMoved(run_id, arriving=True)
 
     async def cancel_run(self, run_id: str) -> None:
         await self._partitions.change("cancel", run_id)
@@ -93,26 +102,29 @@ class RedisFrontier:
             state, number = await self._partitions.enqueue(partition, run_id, groups)
             if state == "cancelled":
                 raise UsageError(f"Run {run_id!r} was cancelled and takes no more tasks. Start a new run.")
+            if state in ("leaving", "arriving"):
+                raise BeingMoved(run_id, arriving=state == "arriving")
             accepted += number
         return Enqueued(accepted, len(tasks) - accepted)
 
     async def exchange(self, ask: Ask) -> Granted:
-        if self._store.partitions == 1:
-            rows = [value for settlement in ask.settlements for value in settlement_row(settlement, _here)]
-            answer = await self._exchange(0, ask, rows, ask.want)
-            late = [ask.settlements[place - 1].token for place in answer.late]
-            return Granted(answer.granted(), answer.now, answer.wake_at, answer.left, late)
-        return await self._exchange_with_all(ask)
+        lost = [] if ask.held is None else lost_grants(ask, await self._leases_of(ask.worker))
+        settlements = [*ask.settlements, *lost]
+        if self._store.partitions > 1:
+            return await self._exchange_with_all(ask, settlements)
+        rows = [value for settlement in settlements for value in settlement_row(settlement, _here)]
+        answer = await self._exchange(0, ask, rows, ask.want, ask.notes)
+        late = [ask.settlements[place - 1].token for place in answer.late if place <= len(ask.settlements)]
+        return Granted(answer.granted(), answer.now, answer.wake_at, answer.left, late)
 
     async def renew(self, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
         apart: dict[int, list[Renewal]] = {}
         for lease in leases:
             apart.setdefault(lease.task % self._store.partitions, []).append(lease)
-        who = (worker.worker_id, worker.machine, worker.pid, worker.pid_started, worker.notebook)
         lost: list[int] = []
         for partition, some in (apart or {0: []}).items():
             rows = [(str(lease.task), opaque(packed_token(lease.token))) for lease in some]
-            answer = await self._store.call("renew", partition, {"worker": who, "leases": rows})
+            answer = await self._store.call("renew", partition, {"worker": who(worker), "leases": rows})
             lost += [some[place - 1].token for place in _places(answer)]
         return lost
 
@@ -142,14 +154,25 @@ class RedisFrontier:
     async def purge_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
         return await self._letters("purge_dead", run_id, tasks)
 
-    async def _exchange(self, partition: int, ask: Ask, settlements: Sequence[object], want: int) -> Exchanged:
-        return decode_exchanged(await self._store.call("exchange", partition, question(ask, settlements, want)))
+    async def forget_notes(self, stream: str) -> None:
+        await self._store.call("forget_notes", self._store.partition_of(stream), {"stream": stream})
 
-    async def _exchange_with_all(self, ask: Ask) -> Granted:
-        """Settle where each task is, and ask one partition after the other until there is enough."""
+    async def _exchange(
+        self, partition: int, ask: Ask, settlements: Sequence[object], want: int, notes: Sequence[Note] = ()
+    ) -> Exchanged:
+        asked = question(ask, settlements, want, notes)
+        return decode_exchanged(await self._store.call("exchange", partition, asked))
+
+    async def _exchange_with_all(self, ask: Ask, brought_all: Sequence[Settlement]) -> Granted:
+        """Settle where each task is, and ask one partition after the other until there is enough.
+
+        Notes go first, each to where its stream is: they tell of what has happened, whatever becomes of the rest.
+        """
         number = self._store.partitions
+        await self._keep_notes(ask.notes)
+        own = {settlement.token for settlement in ask.settlements}
         brought: dict[int, list[Settlement]] = {}
-        for settlement in ask.settlements:
+        for settlement in brought_all:
             brought.setdefault(settlement.task % number, []).append(settlement)
         leases: list[Lease] = []
         late: list[int] = []
@@ -163,7 +186,8 @@ class RedisFrontier:
             settlements = brought.pop(partition, [])
             answer = await self._exchange(partition, ask, self._rows(settlements, partition), want)
             leases += answer.granted()
-            late += [settlements[place - 1].token for place in answer.late]
+            late += [token for place in answer.late if (token := settlements[place - 1].token) in own]
+            await self._spread_judgement(partition, settlements, answer.late)
             answers[partition] = answer
             self._heads[partition] = answer.head if answer.head is not None else answer.now
             for target in await self._follow_up(partition, answer):
@@ -178,6 +202,21 @@ class RedisFrontier:
             wakes.append(now)
         left = sum(answer.left for answer in answers.values())
         return Granted(leases, now, min(wakes, default=None), left, late)
+
+    async def _keep_notes(self, notes: Sequence[Note]) -> None:
+        apart: dict[int, list[Note]] = {}
+        for note in notes:
+            apart.setdefault(self._store.partition_of(note.stream), []).append(note)
+        for partition, some in apart.items():
+            await self._store.call("store_notes", partition, {"notes": note_rows(some)})
+
+    async def _spread_judgement(self, partition: int, settlements: Sequence[Settlement], late: Sequence[int]) -> None:
+        """What one partition has learnt of exits is told to the others. If this is cut short, they find out later."""
+        heard = [settlement for place, settlement in enumerate(settlements, 1) if place not in late]
+        failed = [name for settlement in heard for name in settlement.exits_failed]
+        well = [name for settlement in heard for name in settlement.exits_ok]
+        if failed or well:
+            await self._exits.judge(failed, well, partition)
 
     def _in_order(self) -> list[int]:
         """The partitions, those first where somebody has been waiting for longest, as far as this engine knows."""
@@ -220,27 +259,34 @@ class RedisFrontier:
         first = await self._sweep_once(partition, [])
         hands: dict[str, list[int] | None] = {}
         for holder in first.holders:
-            worker_id, _, pid, started, *notebook = holder
+            worker_id, _, pid, started, notebook, *_ = (*holder, "")
             if is_gone(int(pid), int(started)):
-                hand = read_notebook(str(notebook[0]) if notebook else None)
+                hand = read_notebook(str(notebook) if notebook else None)
                 hands[str(worker_id)] = None if hand is None else sorted(hand)
         if not hands:
             return [first]
-        held = await self._held_by(partition, list(hands))
+        held: dict[str, list[str]] = {worker: [] for worker in hands}
+        for worker, _, task, _ in await self._held_by(partition, list(hands)):
+            held[worker].append(task)
         gone = [(worker, held[worker], hand) for worker, hand in hands.items() if held[worker]]
         return [first, await self._sweep_once(partition, gone)]
 
-    async def _held_by(self, partition: int, workers: Sequence[str]) -> dict[str, list[str]]:
-        """The leases of some workers, by looking through all: there are never more than requests in flight."""
-        held: dict[str, list[str]] = {worker: [] for worker in workers}
-        found, cursor = 0, b"0"
-        while found < SWEEP_AT_MOST:
-            cursor, rows = await self._store.call(
-                "read_leases", partition, {"workers": workers, "cursor": cursor.decode()}
-            )
-            for task, worker in rows:
-                held[worker.decode()].append(task.decode())
-            found += len(rows)
+    async def _leases_of(self, worker: WorkerInfo) -> set[tuple[str, int, int]]:
+        found: set[tuple[str, int, int]] = set()
+        for partition in range(self._store.partitions):
+            rows = await self._held_by(partition, [worker.worker_id])
+            found.update((run_id, int(task), token) for _, run_id, task, token in rows)
+        return found
+
+    async def _held_by(self, partition: int, workers: Sequence[str]) -> list[tuple[str, str, str, int]]:
+        """The leases of some workers (worker, run id, task, token), by looking through all: there are never more than
+        requests in flight. Some may be there twice."""
+        held: list[tuple[str, str, str, int]] = []
+        cursor = b"0"
+        while len(held) < SWEEP_AT_MOST:
+            asked = {"workers": workers, "cursor": cursor.decode()}
+            cursor, rows = await self._store.call("read_leases", partition, asked)
+            held += [(worker.decode(), run.decode(), task.decode(), token) for worker, run, task, token in rows]
             if cursor == b"0":
                 break
         return held
@@ -266,6 +312,8 @@ class RedisFrontier:
                 state, number, more = _letters(answer)
                 if state == "cancelled" and verb == "requeue_dead":
                     raise UsageError(f"Run {run_id!r} was cancelled; its dead letters cannot be tried again.")
+                if state in ("leaving", "arriving"):
+                    raise BeingMoved(run_id, arriving=state == "arriving")
                 done += number
                 if state == "finished" and number and self._store.partitions > 1 and verb == "requeue_dead":
                     await self._partitions.revive(partition, run_id)

@@ -8,16 +8,21 @@ from redis.asyncio import RedisCluster
 from redis.exceptions import ResponseError
 
 from shoal.clock import Clock
-from shoal.errors import EngineBroken, EngineUnavailable
+from shoal.errors import EngineBroken, EngineRefused, NoStore
 from shoal.frontier.redis.address import EXAMPLES, Address, Shape
 from shoal.frontier.redis.store import Client, Store, connect, log
 from shoal.frontier.redis.trouble import clear_errors
+from shoal.frontier.schema import Schema, steps
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
+STEPS = frozenset({"migrate_2", "migrate_3"})
+"""What leads from one version to the next. A step without a script of that name only changes what records may hold."""
 OLDEST_REDIS = (6, 2)
 
 
-async def open_store(address: Address, *, create: bool, clock: Clock | None) -> tuple[Store, tuple[str, ...]]:
+async def open_store(
+    address: Address, *, create: bool, migrate: bool, clock: Clock | None
+) -> tuple[Store, Schema, tuple[str, ...]]:
     """Connect, check, and find or make the store. Answers also what can be lost, in whole sentences."""
     client = connect(address)
     try:
@@ -27,13 +32,15 @@ async def open_store(address: Address, *, create: bool, clock: Clock | None) -> 
         wanted = address.partitions or address.usual_partitions
         store = Store(client, address, wanted, clock)
         found = await store.call("open_store", 0, {"create": create, "version": SCHEMA_VERSION, "partitions": wanted})
-        store.partitions = _check_store(address, found)
+        schema, store.partitions = _check_store(address, found, migrate=migrate)
+        if schema.found not in (None, SCHEMA_VERSION):
+            await store.call("migrate_store", 0, {"version": SCHEMA_VERSION})
     except BaseException:
         await client.aclose()
         raise
     for sentence in losses:
         log.warning(sentence)
-    return store, tuple(losses)
+    return store, schema, tuple(losses)
 
 
 async def _servers(client: Client) -> list[tuple[dict[str, Any], dict[str, str]]]:
@@ -63,13 +70,13 @@ def _check(address: Address, info: dict[str, Any], settings: dict[str, str]) -> 
     version = str(info.get("redis_version", "0"))
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers < OLDEST_REDIS:
-        raise EngineUnavailable(f"Redis {version} at {where} is too old; Shoal needs 6.2 or newer.")
+        raise EngineRefused(f"Redis {version} at {where} is too old; Shoal needs 6.2 or newer.")
     if (info.get("redis_mode") == "cluster") != (address.shape is Shape.CLUSTER):
         wanted = "redis+cluster" if info.get("redis_mode") == "cluster" else "redis"
-        raise EngineUnavailable(f"Redis at {where} is set up in another way: write {EXAMPLES[wanted]} instead.")
+        raise EngineRefused(f"Redis at {where} is set up in another way: write {EXAMPLES[wanted]} instead.")
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
-        raise EngineUnavailable(
+        raise EngineRefused(
             f"Redis at {where} throws data away when its memory is full (maxmemory-policy {policy}). "
             "Set maxmemory-policy noeviction, or choose another server."
         )
@@ -98,21 +105,17 @@ def _check(address: Address, info: dict[str, Any], settings: dict[str, str]) -> 
             ]
 
 
-def _check_store(address: Address, found: Any) -> int:
+def _check_store(address: Address, found: Any, *, migrate: bool) -> tuple[Schema, int]:
     if not found:
-        raise EngineUnavailable(
+        raise NoStore(
             f"There is nothing of Shoal in Redis at {address.shown} yet (prefix {address.prefix!r}, database "
             f"{address.db}). Start a run, or name another engine with --engine."
         )
-    version, partitions = found
-    if version != SCHEMA_VERSION:
-        raise EngineBroken(
-            f"The store in Redis at {address.shown} was written by another version of Shoal (schema {version}, this "
-            f"one reads {SCHEMA_VERSION}). Use that version, or choose another prefix."
-        )
+    version, partitions, made = found
+    steps(f"The store in Redis at {address.shown}", version, SCHEMA_VERSION, STEPS, migrate=migrate)
     if address.partitions not in (None, partitions):
         raise EngineBroken(
             f"The store in Redis at {address.shown} has {partitions} partitions and not {address.partitions}. That is "
             "settled when a store is made: leave `partitions` out of the URL, or choose another prefix."
         )
-    return int(partitions)
+    return Schema(SCHEMA_VERSION, None if made else version), int(partitions)

@@ -28,6 +28,7 @@ class Standing(msgspec.Struct, array_like=True, frozen=True):
     results_until: Moment | bool
     more: bool
     quiet: list[str]
+    move: str | bool
 
 
 _standing = msgspec.msgpack.Decoder(Standing).decode
@@ -46,14 +47,15 @@ class Partitions:
         """All partitions but the first, which decides."""
         return range(1, self._store.partitions)
 
-    async def change(self, verb: str, run_id: str) -> None:
-        """Seal, pause, resume, cancel, finish or reopen a run. Raises UnknownRun."""
-        standing = await self._change(0, {"verb": verb, "run": run_id})
+    async def change(self, verb: str, run_id: str, **values: object) -> Standing:
+        """Seal, pause, resume, cancel, finish, reopen or turn a run. Answers how it is then. Raises UnknownRun."""
+        standing = await self._change(0, {"verb": verb, "run": run_id, **values})
         if standing is None:
             raise UnknownRun(run_id)
         if self._store.partitions > 1:
             await self._spread(run_id, standing)
             await self.finish(standing.quiet)
+        return standing
 
     async def enqueue(self, partition: int, run_id: str, tasks: object, parcel: str | None = None) -> tuple[str, int]:
         """Hand tasks to a partition. A run that it has not heard of is introduced to it. Raises UnknownRun."""
@@ -132,6 +134,7 @@ class Partitions:
                 "version": standing.version,
                 "ended_at": standing.ended_at,
                 "results_until": standing.results_until,
+                "move": standing.move,
             },
         }
         told = await asyncio.gather(*(self._change(partition, question) for partition in self.others))

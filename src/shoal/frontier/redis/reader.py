@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from shoal.clock import Moment
 from shoal.errors import UnknownRun
-from shoal.frontier.protocol import Counters, DeadLetter, Item, ItemPage, Run, SiteRecord, WorkerInfo, WorkerRecord
+from shoal.frontier.moving import Move
+from shoal.frontier.protocol import (
+    SHOWN_TASKS,
+    Counters,
+    DeadLetter,
+    Duties,
+    HeldTask,
+    Item,
+    ItemPage,
+    NotePage,
+    Run,
+    SiteRecord,
+    SlotRecord,
+    Whereabouts,
+    WorkerInfo,
+    WorkerRecord,
+)
 from shoal.frontier.redis.partitions import pairs
 from shoal.frontier.redis.store import Store
-from shoal.frontier.redis.wire import Body, stored_items
+from shoal.frontier.redis.whereabouts import Search, whereabouts
+from shoal.frontier.redis.wire import Body, decode_letter, stored_items
 from shoal.outcome import Reason
 from shoal.task import Policy, RunState
 
@@ -24,11 +43,16 @@ POSITION_BITS = 44
 _COUNTERS = Counters.__struct_fields__
 _LANE = b"lane:"
 
+_move = msgspec.json.Decoder(Move).decode
 _policy = msgspec.json.Decoder(Policy).decode
 _reason = msgspec.json.Decoder(Reason).decode
-_sites = msgspec.msgpack.Decoder(tuple[str, list[tuple[str, int, int, int, int, int]]]).decode
+_SiteRow = tuple[str, int, int, int, int, int, int, int, bool, str]
+_SlotRow = tuple[str, int, int, int, int, bool, str]
+_sites = msgspec.msgpack.Decoder(tuple[str, list[_SiteRow]]).decode
+_site = msgspec.msgpack.Decoder(tuple[_SiteRow | bool, list[_SlotRow]]).decode
+_duties = msgspec.json.Decoder(Duties).decode
 _worker = msgspec.msgpack.Decoder(list[Any]).decode
-_letter = msgspec.msgpack.Decoder(tuple[int, str, int, int, int, int, str, int, Body]).decode
+_leased = msgspec.msgpack.Decoder(tuple[str, str, int, int, int, int, int, int, Body]).decode
 
 
 class RedisReader:
@@ -93,12 +117,25 @@ class RedisReader:
 
     async def workers(self) -> Sequence[WorkerRecord]:
         found: dict[str, WorkerRecord] = {}
+        tasks: dict[str, list[HeldTask]] = {}
         for partition in range(self._store.partitions):
-            for packed, seen_at, leases in await self._store.call("read_workers", partition, {}):
-                info = WorkerInfo(*_worker(packed))
-                known = found.get(info.worker_id, WorkerRecord(info, 0, 0))
-                found[info.worker_id] = WorkerRecord(info, max(seen_at, known.seen_at), leases + known.leases)
-        return sorted(found.values(), key=lambda record: -record.seen_at)
+            for packed, seen_at, leases, silent in await self._store.call("read_workers", partition, {}):
+                info = _info(packed)
+                known = found.get(info.worker_id, WorkerRecord(info, 0, 0, silent))
+                found[info.worker_id] = WorkerRecord(
+                    info, max(seen_at, known.seen_at), leases + known.leases, min(silent, known.silent)
+                )
+            await self._add_held(partition, tasks)
+        records = (msgspec.structs.replace(record, tasks=tasks.get(name, ())) for name, record in found.items())
+        return sorted(records, key=lambda record: -record.seen_at)
+
+    async def scrapers(self) -> Mapping[str, int]:
+        found: Counter[str] = Counter()
+        for partition in range(self._store.partitions):
+            row = await self._store.command("HGETALL", f"{self._store.tag(partition)}:tot")
+            for kind, remaining in row.items():
+                found[kind.partition(b"\0")[0].decode()] += int(remaining)
+        return {scraper: remaining for scraper, remaining in found.items() if remaining > 0}
 
     async def sites(self, limit: int = 100) -> Sequence[SiteRecord]:
         """All records are looked through, some hundred at a time; those with most waiting tasks are kept."""
@@ -107,10 +144,57 @@ class RedisReader:
             cursor = "0"
             while True:
                 cursor, rows = _sites(await self._store.call("read_sites", partition, {"cursor": cursor}))
-                best = heapq.nsmallest(limit, [*best, *(SiteRecord(*row) for row in rows)], key=_by_waiting)
+                best = heapq.nsmallest(limit, [*best, *(_site_record(row) for row in rows)], key=_by_waiting)
                 if cursor == "0":
                     break
         return best
+
+    async def site(self, site: str) -> SiteRecord | None:
+        row, _ = await self._look_at(site)
+        return None if isinstance(row, bool) else _site_record(row)
+
+    async def slots(self, site: str) -> Sequence[SlotRecord]:
+        _, rows = await self._look_at(site)
+        return sorted((SlotRecord(*row[:-1], row[-1] or None) for row in rows), key=lambda slot: slot.exit)
+
+    async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
+        """What waits aside (for its own time, or for its run) is not kept by site: there all of it is looked through,
+        if the site has any."""
+        search = Search(self._store, site, url)
+        numbers = await search.runs(key, run_id)
+        live = await search.live(await self.now()) if numbers else {}
+        found = []
+        for number in numbers:
+            run = await self._run({"number": number})
+            if run is not None:
+                known = live.get(number) or (await search.dead(number) if run.counters.dead else {})
+                found.append(whereabouts(run, known))
+        return found
+
+    async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
+        question = {"stream": stream, "cursor": cursor, "most": limit}
+        last, bodies = await self._store.call("read_notes", self._store.partition_of(stream), question)
+        return NotePage(bodies, last if bodies else cursor)
+
+    async def now(self) -> Moment:
+        moment: Moment = await self._store.call("read_time")
+        return moment
+
+    async def _look_at(self, site: str) -> tuple[_SiteRow | bool, list[_SlotRow]]:
+        return _site(await self._store.call("read_site", self._store.partition_of(site), {"site": site}))
+
+    async def _add_held(self, partition: int, tasks: dict[str, list[HeldTask]]) -> None:
+        """What workers have in hand in one partition, by looking through all leases, some hundred at a time."""
+        cursor = b"0"
+        while True:
+            asked = {"cursor": cursor.decode(), "most": SHOWN_TASKS}
+            cursor, rows = await self._store.call("read_held", partition, asked)
+            for worker, run_id, lane, rest in rows:
+                held = tasks.setdefault(worker.decode(), [])
+                if len(held) < SHOWN_TASKS:
+                    held.append(HeldTask(run_id.decode(), lane.decode(), _leased(b"\x99" + rest)[-1].url))
+            if cursor == b"0":
+                return
 
     async def _meta(self, name: str) -> bytes | None:
         answer: bytes | None = await self._store.command("HGET", f"{self._store.tag(0)}:meta", name)
@@ -144,12 +228,34 @@ class RedisReader:
             int(row[b"ended_at"]) if b"ended_at" in row else None,
             Counters(**counts),
             {lane: number for lane, number in lanes.items() if number},
+            _move(row[b"move"]) if b"move" in row else None,
         )
 
 
+def _info(packed: bytes) -> WorkerInfo:
+    """A worker as it was packed. Before schema 2 it did not speak of duties, nor of a notebook that it did not have."""
+    known = _worker(packed)
+    worker_id, machine, pid, started, notebook, duties = known + ["", "{}"][len(known) - 4 :]
+    return WorkerInfo(worker_id, machine, pid, started, notebook or None, _duties(duties))
+
+
 def _dead_letter(packed: bytes, lane: bytes) -> DeadLetter:
-    task, site, _, attempts, crashes, died_at, reason, _, body = _letter(b"\x99" + packed)
-    return DeadLetter(task, body.url, site, lane.decode(), body.handler, attempts, crashes, _reason(reason), died_at)
+    letter = decode_letter(packed)
+    return DeadLetter(
+        letter.id,
+        letter.body.url,
+        letter.site,
+        lane.decode(),
+        letter.body.handler,
+        letter.attempts,
+        letter.crashes,
+        _reason(letter.reason),
+        letter.died_at,
+    )
+
+
+def _site_record(row: _SiteRow) -> SiteRecord:
+    return SiteRecord(*row[:-1], row[-1] or None)
 
 
 def _by_waiting(site: SiteRecord) -> tuple[int, str]:

@@ -9,7 +9,7 @@ What a partition holds, each name behind the tag `{prefix:partition}:`. <run> an
     lines, ln, lc, tot  lines by name, lines by number, their counts, counts by scraper and lane
     act:…, ql:<queue>   lines in use by scraper and lane, lines of a queue
     held                lines that are held back because their run is paused or cancelled
-    site                rules, clocks and slots of each site
+    site                rules, clocks, slots and rate limits of each site
     d:<line>            sites of a line by the time of their next visit
     q:<line>            the first ready tasks of each site, packed
     o:…, z:…            the tasks behind those: a list, and a sorted set for what came back in between
@@ -20,6 +20,9 @@ What a partition holds, each name behind the tag `{prefix:partition}:`. <run> an
     wk, ws, wn, wm:…    workers: who they are, when they were seen, how many leases they hold, who is on a machine
     it:<run>, res       batches of items in order; ended runs by the time their results go
     dead:<run>, dz:…    dead letters, and their order
+    ex, eh              exits: the book of them, and how well they do where that is not perfectly
+    bx, b:<exit>        exits that may not visit some sites, and those sites, each by the end of that
+    n:<stream>, nx      notes, and those that do not stay by the end of their time
     k:<key>             the cache
     out, outz, in       parcels for other partitions, their order, and those that arrived here
     cancelled, thaw, spread, revived    runs with something left to do for a sweep

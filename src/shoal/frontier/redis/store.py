@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Any, Protocol
 from zlib import crc32
@@ -12,19 +13,21 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError
+from redis.exceptions import ConnectionError, NoScriptError, RedisError, TimeoutError  # noqa: A004
 
 from shoal.clock import Clock
-from shoal.errors import EngineUnavailable
+from shoal.errors import EngineRefused
 from shoal.frontier.redis.address import Address, Shape
 from shoal.frontier.redis.scripts import SCRIPTS, Script
-from shoal.frontier.redis.trouble import clear_errors
+from shoal.frontier.redis.trouble import clear_errors, wrote_to_closed
 from shoal.frontier.redis.wire import encode
 
 CALLS_AT_ONCE = 32
 """Most calls of one engine that are under way, and so its connections (in a cluster: to each node). Others wait."""
 
-SOCKET_TIMEOUT = 30.0
+SOCKET_TIMEOUT = 20.0
+"""Seconds after which a connection that does not answer is taken to be dead."""
+
 CONNECT_TIMEOUT = 5.0
 
 log = logging.getLogger("shoal.redis")
@@ -62,7 +65,8 @@ class Store:
 
         If the connection is lost before the answer comes, EngineUnavailable is raised and nobody knows if the script
         ran. Nothing is sent twice on its own. Asking again is safe: settlements that had their effect are then
-        answered as late (their results are kept), and leases that were granted unheard come back when they expire.
+        answered as late (their results are kept), and leases that were granted unheard come back with the next exchange
+        that says what its worker holds, or else when they expire.
         """
         self._must_be_open()
         now = False if self._clock is None else self._clock.now()
@@ -73,26 +77,39 @@ class Store:
     async def _run(self, script: Script, tag: str, payload: bytes) -> Any:
         with clear_errors(self.address.shown):
             try:
-                return await self.client.execute_command("EVALSHA", script.sha, 1, tag, payload)
+                return await self._send("EVALSHA", script.sha, 1, tag, payload)
             except NoScriptError:  # first use, a restart, or SCRIPT FLUSH
-                return await self.client.execute_command("EVAL", script.text, 1, tag, payload)
+                return await self._send("EVAL", script.text, 1, tag, payload)
+
+    async def _send(self, *words: Any) -> Any:
+        """If a connection breaks, all that are idle are closed: they may wait for answers that never come. A cluster's
+        client does so by itself."""
+        try:
+            return await self.client.execute_command(*words)
+        except (ConnectionError, TimeoutError, RuntimeError) as error:
+            broken = not isinstance(error, RuntimeError) or wrote_to_closed(error)
+            if broken and isinstance(self.client, Redis | Watched):
+                with contextlib.suppress(RedisError, OSError):
+                    await self.client.connection_pool.disconnect(inuse_connections=False)
+            raise
 
     async def command(self, *words: Any) -> Any:
         """One plain command, for looking only."""
         self._must_be_open()
         async with self._room:
             with clear_errors(self.address.shown):
-                return await self.client.execute_command(*words)
+                return await self._send(*words)
 
     async def close(self) -> None:
         """Let go. The second time: nothing."""
         if not self._closed:
             self._closed = True
-            await self.client.aclose()
+            with contextlib.suppress(RedisError, OSError):
+                await self.client.aclose()
 
     def _must_be_open(self) -> None:
         if self._closed:
-            raise EngineUnavailable(f"The connection to Redis at {self.address.shown} has been closed.")
+            raise EngineRefused(f"The connection to Redis at {self.address.shown} has been closed.")
 
 
 class Watched:
@@ -104,6 +121,11 @@ class Watched:
         self._master: Any = self._watchers.master_for(
             address.master, connection_pool_class=SentinelConnectionPool, **options
         )
+
+    @property
+    def connection_pool(self) -> ConnectionPool:
+        pool: ConnectionPool = self._master.connection_pool
+        return pool
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         return await self._master.execute_command(*args, **options)

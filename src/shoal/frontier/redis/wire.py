@@ -13,7 +13,8 @@ from typing import Any, assert_never
 import msgspec
 
 from shoal.clock import Moment
-from shoal.frontier.protocol import Ask, Item, NewRun
+from shoal.frontier.moving import PackedItems, PackedLetter, PackedSite, PackedSlot, PackedTask
+from shoal.frontier.protocol import Ask, Item, NewRun, Note, WorkerInfo
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
 from shoal.task import NO_EXTRA, Extra, Lease, NewTask, Task
 
@@ -22,8 +23,7 @@ _json = msgspec.json.encode
 _extra = msgspec.json.Decoder(Extra)
 
 SEEN_BUCKETS = 1 << 14
-"""The keys that a run has seen are kept as 64-bit numbers in so many sets: 78 bits of the 256 in all. Among n tasks of
-one run, the chance that any two differ and are taken for one is n² / 2**79: for ten million, one in six billion."""
+"""The keys that a run has seen are kept as 64-bit numbers in so many sets: the bits that `seen_key` keeps."""
 
 PartitionOf = Callable[[str], int]
 """Which partition a site belongs to; HERE = the one that is asked."""
@@ -31,7 +31,8 @@ PartitionOf = Callable[[str], int]
 HERE = -1
 
 _KEY = struct.Struct(">qH")
-_BUCKETS = [f"{number:x}" for number in range(SEEN_BUCKETS)]
+BUCKETS = [f"{number:x}" for number in range(SEEN_BUCKETS)]
+"""The names of those sets."""
 
 _ITEMS = struct.Struct(">BI")
 """A stored batch of items begins with their number, as msgpack; what follows is for the client alone."""
@@ -66,6 +67,21 @@ class LeaseRow(msgspec.Struct, array_like=True, frozen=True):
     delay: int
     exclusive: bool
     penalty: int
+    exit_failures: int
+
+
+class Letter(msgspec.Struct, array_like=True, frozen=True):
+    """A dead letter as a script keeps it. `reason` is JSON text."""
+
+    id: int
+    site: str
+    line: int
+    attempts: int
+    crashes: int
+    died_at: Moment
+    reason: str
+    priority: int
+    body: Body
 
 
 class Exchanged(msgspec.Struct, array_like=True, frozen=True):
@@ -121,6 +137,7 @@ class Exchanged(msgspec.Struct, array_like=True, frozen=True):
                     row.delay,
                     row.exclusive,
                     row.penalty,
+                    row.exit_failures,
                 )
             )
         return found
@@ -129,6 +146,12 @@ class Exchanged(msgspec.Struct, array_like=True, frozen=True):
 _decode_batch = msgspec.msgpack.Decoder(tuple[str, str | None, bytes]).decode
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 decode_exchanged = msgspec.msgpack.Decoder(Exchanged).decode
+_letter = msgspec.msgpack.Decoder(Letter).decode
+
+
+def decode_letter(packed: bytes) -> Letter:
+    """A dead letter, from the values that a script packed one behind the other."""
+    return _letter(b"\x99" + packed)
 
 
 def opaque(data: bytes) -> msgspec.Raw:
@@ -158,11 +181,16 @@ def task_groups(tasks: Iterable[NewTask]) -> list[list[object]]:
         if key is None:
             flat += (task.site, False, False)
         else:
-            number, bucket = _KEY.unpack_from(key)
-            flat += (task.site, str(number), _BUCKETS[bucket % SEEN_BUCKETS])
+            flat += (task.site, *seen_row(key))
         extra = None if task.extra is NO_EXTRA else opaque(_json(task.extra))
         flat.append(opaque(encode((task.url, task.handler, task.depth, extra))))
     return groups
+
+
+def seen_row(key: bytes) -> tuple[str, str]:
+    """What a run remembers of a key, and the set that it is in."""
+    number, bucket = _KEY.unpack_from(key)
+    return str(number), BUCKETS[bucket % SEEN_BUCKETS]
 
 
 def packed_token(token: int) -> bytes:
@@ -172,7 +200,6 @@ def packed_token(token: int) -> bytes:
 
 def settlement_row(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
     """A settlement as `settle.lua` reads it: 14 values."""
-    crawl_delay = settlement.crawl_delay
     return (
         str(settlement.task),
         msgspec.Raw(b"\xa9" + packed_token(settlement.token)),
@@ -182,13 +209,26 @@ def settlement_row(settlement: Settlement, partition_of: PartitionOf) -> tuple[o
         settlement.received,
         settlement.refused,
         settlement.duplicates,
-        -1 if crawl_delay is None else crawl_delay,
+        _about_others(settlement),
         *_outcome(settlement, partition_of),
     )
 
 
+def _about_others(settlement: Settlement) -> int | tuple[object, ...]:
+    """What a settlement says about its site and about exits: mostly nothing but a crawl delay, or not even that."""
+    crawl_delay = -1 if settlement.crawl_delay is None else settlement.crawl_delay
+    failed, well, pace = settlement.exits_failed, settlement.exits_ok, settlement.pace
+    outcome = settlement.outcome
+    reason = outcome.reason if isinstance(outcome, Snoozed) and outcome.wait else None
+    if reason is None and pace is None and not failed and not well:
+        return crawl_delay
+    return (crawl_delay, -1 if pace is None else pace, failed, well, "" if reason is None else reason.text)
+
+
 def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
     match settlement.outcome:
+        case Done(items=(), tasks=()):
+            return (0, 0, False, False, False)
         case Done() as done:
             return (0, *_items(done), *_links(done.tasks, partition_of))
         case Retried(wait=wait):
@@ -232,19 +272,74 @@ def stored_items(record: bytes) -> list[Item]:
     return [Item(url, group, raw) for raw in _raw_items(body)]
 
 
-def question(ask: Ask, settlements: Sequence[object], want: int) -> dict[str, object]:
+def who(worker: WorkerInfo) -> tuple[object, ...]:
+    """Who a worker is. No part of it is nil, which a script would take for the end."""
+    duties = _json(worker.duties).decode()
+    return (worker.worker_id, worker.machine, worker.pid, worker.pid_started, worker.notebook or "", duties)
+
+
+def unpacked_items(record: bytes) -> PackedItems:
+    """One stored batch of items, on its way to another store."""
+    return PackedItems(_ITEMS.unpack_from(record)[1], *_decode_batch(record[_ITEMS.size :]))
+
+
+def packed_items(batch: PackedItems) -> bytes:
+    """A batch of items that comes from another store."""
+    return _ITEMS.pack(0xCE, batch.items) + encode((batch.url, batch.group, batch.body))
+
+
+def full_key(number: int, bucket: int) -> bytes:
+    """A key that was seen, from its number and the set it is in: as `seen_key` makes it."""
+    return _KEY.pack(number, bucket)
+
+
+def key_row(key: bytes) -> tuple[str, str]:
+    """A key that comes from another store, as `unpack_keys.lua` reads it."""
+    number, bucket = _KEY.unpack(key)
+    return BUCKETS[bucket], str(number)
+
+
+def task_row(task: PackedTask) -> tuple[object, ...]:
+    """A task that comes from another store, as `unpack_tasks.lua` reads it: 9 values."""
+    when = (task.not_before or 0, task.expires_at or 0)
+    return (task.number, task.lane, task.site, task.priority, *when, task.attempts, task.crashes, _body(task))
+
+
+def dead_row(letter: PackedLetter) -> tuple[object, ...]:
+    """A dead letter that comes from another store, as `unpack_letters.lua` reads it: 9 values."""
+    why = (letter.died_at, letter.reason, letter.priority)
+    return (letter.number, letter.lane, letter.site, letter.attempts, letter.crashes, *why, _body(letter))
+
+
+def site_row(site: PackedSite) -> tuple[object, ...]:
+    """The clocks of a site that come from another store, as `unpack_sites.lua` reads them."""
+    whole = [PackedSlot("", site.begun_at, 0, 0, 0)] if site.begun_at else []
+    return (site.site, site.crawl_delay, [*site.slots, *whole])
+
+
+def _body(task: PackedTask | PackedLetter) -> msgspec.Raw:
+    return opaque(encode((task.url, task.handler, task.depth, task.extra)))
+
+
+def note_rows(notes: Iterable[Note]) -> list[tuple[object, ...]]:
+    """Notes as `notes.lua` reads them."""
+    return [(note.stream, opaque(note.body), -1 if note.ttl is None else note.ttl) for note in notes]
+
+
+def question(ask: Ask, settlements: Sequence[object], want: int, notes: Sequence[Note] = ()) -> dict[str, object]:
     """An exchange with one partition. Tokens are drawn here, because chance is the same in every run of a script."""
     seed, *tokens = (number >> 11 for number in struct.unpack(f"<{want + 1}Q", os.urandom(8 * (want + 1))))
-    worker = ask.worker
     return {
         "seed": seed >> 22,
         "tokens": opaque(b"".join(map(packed_token, tokens))),
         "settlements": settlements,
-        "worker": (worker.worker_id, worker.machine, worker.pid, worker.pid_started, worker.notebook),
+        "worker": who(ask.worker),
         "scrapers": ask.scrapers,
         "lanes": ask.lanes,
         "queues": ask.queues,
         "exits": ask.exits,
+        "private": ask.private,
+        "notes": note_rows(notes),
         "want": want,
         "ahead": ask.ahead,
     }
@@ -259,6 +354,8 @@ def run_question(run: NewRun) -> dict[str, Any]:
         "concurrency": policy.concurrency,
         "hard_timeout": policy.hard_timeout,
         "lease": policy.lease,
+        "limit_exits": policy.limit_exits,
+        "limit_window": policy.limit_window,
         "crashes": policy.crashes,
         "results_ttl": policy.results_ttl,
         "pool": policy.pool,

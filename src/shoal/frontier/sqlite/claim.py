@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from shoal.clock import Millis, Moment
 from shoal.frontier.protocol import Ask
+from shoal.frontier.sqlite.clocks import Slot
 from shoal.frontier.sqlite.expiry import ripen
+from shoal.frontier.sqlite.limits import limits_of
 from shoal.frontier.sqlite.transaction import Transaction
-from shoal.politeness import start_window
+from shoal.frontier.sqlite.visits import Care, Visit
+from shoal.frontier.sqlite.ways import Ways
 from shoal.task import NO_EXTRA, Extra, Lease, RunState, Task
 
 RIPEN_AT_MOST = 1000
 ROUNDS = 8
 """How often one claim may come back to a line whose due visits turned out not to be due."""
 
+OWN_LOOKS, OWN_LOOKS_LEAST = 4, 64
+"""How many sites a claim by own exits looks at, for each lease that it wants, and besides."""
+
+LOOK_ON: Millis = 100
+"""After a claim by own exits that has not looked at all sites."""
+
+NEVER: Moment = 1 << 60
+
+STOPPED = frozenset({RunState.PAUSED, RunState.CANCELLED})
+
 _extra = msgspec.json.Decoder(Extra)
 
 
 @dataclass(slots=True)
 class Line:
-    """A line that the worker may draw from."""
+    """A line that the worker may draw from. `own`: by exits that other workers do not have.
+
+    `look_at`: if it was looked at by own exits, when it is worth another look; 0 = was not.
+    """
 
     id: int
     scraper: str
@@ -32,6 +51,8 @@ class Line:
     pool: str
     auto_ack: bool
     waiting: int
+    own: bool = False
+    look_at: Moment = 0
 
 
 @dataclass(slots=True)
@@ -43,89 +64,38 @@ class Claimed:
     wake_at: Moment | None
 
 
-class Slot(msgspec.Struct):
-    """One way out of a site, as it is now."""
-
-    exit: str
-    begun_at: Moment = 0
-    blocked_until: Moment = 0
-    live: int = 0
-    last_at: Moment = 0
-    penalty: int = 0
-    begun_before: Moment = 0
-
-
-class Visit(msgspec.Struct):
-    """A site that is due, and through which slots it can be visited how often right now."""
+class Head(msgspec.Struct, array_like=True, gc=False):
+    """A task at the head of a site's list."""
 
     site: int
-    ready: int
-    key: str
-    delay: Millis
-    site_delay: Millis
-    concurrency: int
-    lease: Millis
-    begun_at: Moment
-    slots: list[Slot]
-    openings: list[Slot] = []
-    last_token: int = 0
-    begun_before: Moment = 0
+    id: int
+    run: int
+    expires_at: Moment | None
+    priority: int
+    depth: int
+    attempts: int
+    crashes: int
+    url: str
+    handler: str | None
+    extra: str | None
 
-    @property
-    def next_at(self) -> Moment:
-        """When the clock over all exits allows the next start."""
-        return self.begun_at + self.site_delay if self.site_delay else 0
 
-    def free_at(self, slot: Slot) -> Moment:
-        """When the slot's own clock and its rate limit allow the next start."""
-        return max(slot.begun_at + self.delay, slot.blocked_until)
-
-    def find_openings(self, horizon: Moment, want: int) -> None:
-        """List each possible lease by its slot, least recently used slot first; not more than there are tasks."""
-        if self.next_at > horizon:
-            return
-        most = min(1 if self.site_delay else want, self.ready)
-        rooms = [
-            (slot, 1 if self.delay else self.concurrency - slot.live)
-            for slot in sorted(self.slots, key=lambda slot: slot.last_at)
-            if self.free_at(slot) <= horizon and slot.live < self.concurrency
-        ]
-        taken = 0
-        while rooms and len(self.openings) < most:
-            taken += 1
-            self.openings.extend([slot for slot, _ in rooms])
-            rooms = [(slot, room) for slot, room in rooms if room > taken]
-        del self.openings[most:]
-
-    def due_at(self, now: Moment) -> Moment:
-        """When the site may next be visited, as far as can be known; a full slot is looked at when a lease ends."""
-        frees = [now + self.lease if slot.live >= self.concurrency else self.free_at(slot) for slot in self.slots]
-        return max(self.next_at, min(frees), now)
-
-    def take(self, slot: Slot, now: Moment) -> tuple[Moment, Moment, bool]:
-        """Count one lease on a slot and move its clocks. Answers from when until when it may start, and if alone."""
-        start_at = max(now, self.next_at, self.free_at(slot))
-        slot.live += 1
-        slot.last_at = now
-        slot.begun_before, self.begun_before = slot.begun_at, self.begun_at
-        if self.concurrency == 1 and not self.site_delay:
-            return start_at, start_at + self.lease // 2, True
-        paces = [pace for pace in (self.delay, self.site_delay) if pace]
-        window = start_window(min(paces)) if paces else 0
-        slot.begun_at = self.begun_at = start_at + window
-        return start_at, start_at + (window or self.lease // 2), False
+_visits = msgspec.json.Decoder(list[Visit])
+_heads = msgspec.json.Decoder(list[Head])
 
 
 def claim(tx: Transaction, ask: Ask, worker: int) -> Claimed:
     """Grant up to `ask.want` leases from what is due now."""
     ripen(tx, RIPEN_AT_MOST)
-    tx.close_books()
-    rows = tx.rows(
+    tx.count_lines()
+    tx.schedule()
+    rows, exits = tx.rows(
         "find_lines",
         scrapers=list(ask.scrapers),
         lanes=list(ask.lanes),
         queues=None if ask.queues is None else list(ask.queues),
     )
+    ways = Ways(tx, exits)
     left = sum(waiting + leased for *_, waiting, leased in rows)
     lines = _in_order(rows, ask)
     leases: list[Lease] = []
@@ -133,18 +103,23 @@ def claim(tx: Transaction, ask: Ask, worker: int) -> Claimed:
     for line in lines:
         if len(leases) >= ask.want:
             break
-        ended += _draw(tx, ask, worker, line, leases)
+        if line.own:
+            ended += _draw_by_own_exits(tx, ask, worker, line, leases, ways)
+        else:
+            ended += _draw(tx, ask, worker, line, leases, ways)
+    if ways.heeded:
+        ways.write()
     if 0 < ask.want == len(leases):
         waiting = sum(line.waiting for line in lines) - len(leases) - ended
         return Claimed(leases, left - ended, tx.now if waiting else None)
-    return Claimed(leases, left - ended, _wake(tx, ask, lines))
+    return Claimed(leases, left - ended, _wake(tx, ask, lines, ways))
 
 
 def _in_order(rows: list[Any], ask: Ask) -> list[Line]:
     """Preferred lanes first; within a lane at random, so that no run waits behind another for ever."""
     preference = {lane: position for position, lane in enumerate(ask.lanes)}
     lines = [
-        Line(number, scraper, lane, pool, bool(auto_ack), waiting)
+        Line(number, scraper, lane, pool, bool(auto_ack), waiting, pool in ask.private)
         for number, scraper, lane, pool, auto_ack, held, waiting, _ in rows
         if ask.exits.get(pool) and not held and waiting
     ]
@@ -153,141 +128,218 @@ def _in_order(rows: list[Any], ask: Ask) -> list[Line]:
     return lines
 
 
-def _draw(tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease]) -> int:
-    """Claim from one line. Answers how many tasks ended on the way without being handed out."""
+def _draw(tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease], ways: Ways) -> int:
+    """Claim from one line. Answers how many tasks ended on the way without being handed out.
+
+    While no exit can be used, its visits are left as they are: they are due as soon as one can be used again.
+    """
     ended = 0
     exits = list(ask.exits[line.pool])
     horizon = tx.now + ask.ahead
     for _ in range(ROUNDS):
-        want = ask.want - len(leases)
-        rows = tx.rows("find_due_visits", line=line.id, horizon=horizon, exits=exits, most=want)
-        if not rows:
+        if ways.all_closed(exits, horizon):
             break
-        visits: list[Visit] = []
-        for row in rows:
-            visit = _visit(row, exits)
-            visit.find_openings(horizon, want)
-            visits.append(visit)
-            want -= len(visit.openings)
-            if want <= 0:
-                break
-        ended += _take_heads(tx, line, worker, visits, leases)
+        want = ask.want - len(leases)
+        visits = tx.read("find_due_visits", _visits, line=line.id, horizon=horizon, exits=exits, most=want)
+        if not visits:
+            break
+        ended += _visit(tx, ask, worker, line, leases, visits, _care(tx, visits, ways))
         if len(leases) >= ask.want:
             break
     return ended
 
 
-def _visit(row: list[Any], exits: list[str]) -> Visit:
-    site, ready, key, delay, site_delay, concurrency, lease, begun_at, known = row
-    slots = [Slot(name, *known.get(name, ())) for name in exits]
-    return Visit(site, ready, key, delay, site_delay, concurrency, lease, begun_at, slots)
+def _draw_by_own_exits(tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease], ways: Ways) -> int:
+    """The same for exits that other workers do not have: a site where mine are not free is due for the others.
+
+    So visits stay due. Those that were looked at stand behind the others, which are looked at by the next claim.
+    """
+    exits = list(ask.exits[line.pool])
+    horizon = tx.now + ask.ahead
+    if ways.all_closed(exits, horizon):
+        return 0
+    most = OWN_LOOKS * (ask.want - len(leases)) + OWN_LOOKS_LEAST
+    visits = tx.read("find_due_visits", _visits, line=line.id, horizon=horizon, exits=exits, most=most)
+    if not visits:
+        return 0
+    line.look_at = tx.now + ask.ahead + LOOK_ON if len(visits) == most else NEVER
+    return _visit(tx, ask, worker, line, leases, visits, _care(tx, visits, ways))
 
 
-def _take_heads(tx: Transaction, line: Line, worker: int, visits: list[Visit], leases: list[Lease]) -> int:
+def _care(tx: Transaction, visits: list[Visit], ways: Ways) -> Care | None:
+    """What is to be heeded at these sites; None = only their clocks."""
+    limited = [visit.site for visit in visits if visit.limited]
+    return Care(limits_of(tx, limited), ways) if limited or ways.heeded else None
+
+
+def _visit(
+    tx: Transaction, ask: Ask, worker: int, line: Line, leases: list[Lease], visits: list[Visit], care: Care | None
+) -> int:
+    """Take what can be had at these sites. Answers as `_draw`."""
+    exits = list(ask.exits[line.pool])
+    horizon = tx.now + ask.ahead
+    want = ask.want - len(leases)
+    looked = 0
+    for visit in visits:
+        if care is not None and care.ways.all_closed(exits, horizon):
+            break
+        visit.find_openings(exits, horizon, want, care)
+        looked += 1
+        want -= len(visit.openings)
+        if want <= 0:
+            break
+    ended = _take_heads(tx, line, worker, visits[:looked], leases, care)
+    if care is not None:
+        care.limits.write(tx)
+        care.ways.forget_reserved()
+    return ended
+
+
+def _take_heads(
+    tx: Transaction, line: Line, worker: int, visits: list[Visit], leases: list[Lease], care: Care | None
+) -> int:
     """Pair the openings of each site with the heads of its list, and write down what that changes."""
     heads = _find_heads(tx, line, visits)
-    rows: list[list[Any]] = []
-    later: list[list[int]] = []
-    held: list[int] = []
-    ended: list[int] = []
+    runs = tx.name_runs({head.run for found in heads.values() for head in found})
+    tokens = _tokens(sum(len(found) for found in heads.values()))
+    taken = Taken()
     for visit in visits:
-        tasks = heads.get(visit.site, []) if visit.openings else []
-        for slot, head in zip(visit.openings, tasks, strict=False):
-            task, run, run_id, state, expires_at, *rest = head
-            if state == RunState.PAUSED:
-                held.append(task)
-            elif state == RunState.CANCELLED or (expires_at is not None and expires_at <= tx.now):
-                ended.append(task)
-                _count_end(tx, line, run, visit.site, "cancelled" if state == RunState.CANCELLED else "expired")
+        found = heads.get(visit.site, ())
+        for slot, head, token in zip(visit.openings, found, tokens, strict=False):
+            run_id, state = runs[head.run]
+            if state in STOPPED:
+                if state == RunState.PAUSED:
+                    taken.held.append(head.id)
+                else:
+                    taken.end(tx, line, head, "cancelled")
+            elif head.expires_at is not None and head.expires_at <= tx.now:
+                taken.end(tx, line, head, "expired")
             else:
-                lease = _lease(visit, slot, tx.now, _task(line, visit, task, run_id, *rest))
+                lease = _lease(line, visit, slot, token, tx.now, head, run_id, care)
                 leases.append(lease)
-                rows.append([task, lease.token, run, visit.site, slot.exit, lease.expires_at])
-                _count_claim(tx, line, run)
-        later.append([line.id, visit.site, visit.due_at(tx.now), len(tasks)])
-        visit.ready -= len(tasks)
-    _write(tx, line, worker, rows, visits)
-    if held:
-        tx.run("hold_tasks", tasks=held)
-    if ended:
-        tx.run("end_tasks", tasks=ended)
-    tx.run("put_off_visits", visits=later)
-    if any(not visit.ready for visit in visits):
-        tx.run("end_visits", places=later)
-    return len(ended)
+                taken.rows.append(
+                    (head.id, token, worker, head.run, line.id, visit.site, slot.exit, lease.expires_at, line.auto_ack)
+                )
+                taken.slots[slot] = visit.site
+                if visit.site_delay:
+                    taken.paced.append(visit)
+        visit.ready -= len(found)
+        if visit.ready:
+            due_at = visit.due_at(tx.now, care)
+            if line.own:
+                line.look_at = min(line.look_at, due_at)
+                due_at = tx.now
+            taken.later.append((line.id, visit.site, due_at, visit.ready))
+        else:
+            taken.left.append(visit.site)
+    taken.write(tx, line)
+    return len(taken.ended)
 
 
-def _find_heads(tx: Transaction, line: Line, visits: list[Visit]) -> dict[int, list[Any]]:
+def _find_heads(tx: Transaction, line: Line, visits: list[Visit]) -> dict[int, list[Head]]:
     """For each site with openings, as many tasks as it has openings."""
     by_number: dict[int, list[int]] = {}
     for visit in visits:
         if visit.openings:
             by_number.setdefault(len(visit.openings), []).append(visit.site)
-    heads: dict[int, list[Any]] = {}
+    heads: dict[int, list[Head]] = {}
     for number, sites in by_number.items():
-        heads.update(tx.rows("find_heads", line=line.id, sites=sites, most=number))
+        for head in tx.read("find_heads", _heads, line=line.id, sites=sites, most=number):
+            heads.setdefault(head.site, []).append(head)
+        if number > 1:
+            for found in heads.values():
+                found.sort(key=lambda head: (-head.priority, head.id))
     return heads
 
 
-def _task(
-    line: Line, visit: Visit, task: int, run_id: str, priority: int, depth: int, attempts: int, crashes: int, *what: Any
-) -> Task:
-    url, handler, extra = what
-    body = NO_EXTRA if extra is None else _extra.decode(extra)
-    where = (line.scraper, url, visit.key, line.lane, handler)
-    return Task(task, run_id, *where, priority, depth, attempts, crashes, body)
+def _tokens(count: int) -> Iterator[int]:
+    """Random numbers of 53 bits, none of them 0: what any program can hold, and nobody can guess."""
+    chances: tuple[int, ...] = struct.unpack(f"{count}Q", secrets.token_bytes(8 * count))
+    return iter([chance >> 11 or 1 for chance in chances])
 
 
-def _lease(visit: Visit, slot: Slot, now: Moment, task: Task) -> Lease:
-    start_at, start_by, exclusive = visit.take(slot, now)
-    token = visit.last_token = secrets.randbits(53)
+def _lease(
+    line: Line, visit: Visit, slot: Slot, token: int, now: Moment, head: Head, run_id: str, care: Care | None
+) -> Lease:
+    start_at, start_by, exclusive = visit.take(slot, token, now)
+    exit_failures = 0
+    if care is not None:
+        care.limits.take(visit.site, slot.exit, token)
+        care.ways.take(slot.exit, token)
+        exit_failures = care.ways.failures(slot.exit)
+    task = Task(
+        head.id,
+        run_id,
+        line.scraper,
+        head.url,
+        visit.key,
+        line.lane,
+        head.handler,
+        head.priority,
+        head.depth,
+        head.attempts,
+        head.crashes,
+        NO_EXTRA if head.extra is None else _extra.decode(head.extra),
+    )
     until = now + visit.lease
-    return Lease(task, token, slot.exit, now, start_at, start_by, until, visit.delay, exclusive, slot.penalty)
+    penalty = slot.penalty and slot.penalty_at(now)
+    return Lease(task, token, slot.exit, now, start_at, start_by, until, visit.delay, exclusive, penalty, exit_failures)
 
 
-def _count_end(tx: Transaction, line: Line, run: int, site: int, how: str) -> None:
-    tx.runs[run]["waiting"] -= 1
-    tx.runs[run][how] += 1
-    tx.lines[line.id]["waiting"] -= 1
-    tx.loads[site] -= 1
+@dataclass(slots=True)
+class Taken:
+    """What a claim changes in one line, gathered before anything is written."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    slots: dict[Slot, int] = field(default_factory=dict)
+    paced: list[Visit] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    later: list[tuple[int, ...]] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+
+    def end(self, tx: Transaction, line: Line, head: Head, how: str) -> None:
+        self.ended.append(head.id)
+        tx.runs[head.run]["waiting"] -= 1
+        tx.runs[head.run][how] += 1
+        tx.lines[line.id]["waiting"] -= 1
+
+    def count(self, tx: Transaction, line: Line) -> None:
+        tx.lines[line.id]["waiting"] -= len(self.rows)
+        tx.lines[line.id]["leased"] += len(self.rows)
+        for run, number in Counter([row[3] for row in self.rows]).items():
+            tx.runs[run]["waiting"] -= number
+            tx.runs[run]["done" if line.auto_ack else "leased"] += number
+
+    def write(self, tx: Transaction, line: Line) -> None:
+        if self.rows:
+            self.count(tx, line)
+            tx.write_rows("grant_leases", self.rows)
+            tx.run("end_tasks" if line.auto_ack else "lease_tasks", tasks=[row[0] for row in self.rows])
+            tx.write_rows("save_slots", [slot.row(site) for slot, site in self.slots.items()])
+        if self.paced:
+            tx.write_rows("set_site_clocks", [(v.site, v.begun_at, v.begun_before, v.last_token) for v in self.paced])
+        if self.held:
+            tx.run("hold_tasks", tasks=self.held)
+        if self.ended:
+            tx.run("end_tasks", tasks=self.ended)
+        if self.later:
+            tx.write_rows("save_visits", self.later)
+        if self.left:
+            tx.run("leave_sites", line=line.id, sites=self.left)
 
 
-def _count_claim(tx: Transaction, line: Line, run: int) -> None:
-    counts = tx.runs[run]
-    tx.lines[line.id]["waiting"] -= 1
-    tx.lines[line.id]["leased"] += 1
-    counts["waiting"] -= 1
-    if line.auto_ack:
-        counts["done"] += 1
-    else:
-        counts["leased"] += 1
-
-
-def _write(tx: Transaction, line: Line, worker: int, rows: list[list[Any]], visits: list[Visit]) -> None:
-    if not rows:
-        return
-    tasks = [row[0] for row in rows]
-    tx.run("grant_leases", leases=rows, worker=worker, line=line.id, now=tx.now, auto_ack=line.auto_ack)
-    tx.run("end_tasks" if line.auto_ack else "lease_tasks", tasks=tasks)
-    clocks = {(visit.site, slot.exit): slot for visit in visits for slot in visit.openings}
-    slots: dict[tuple[int, str], list[Any]] = {}
-    for _, token, _, site, exit_name, _ in rows:
-        slot = clocks[site, exit_name]
-        taken = slots.setdefault((site, exit_name), [site, exit_name, slot.begun_at, slot.begun_before, 0, 0])
-        taken[4] += 1
-        taken[5] = token
-    tx.run("take_slots", slots=list(slots.values()), now=tx.now)
-    paced = [
-        [visit.site, visit.begun_at, visit.begun_before, visit.last_token]
-        for visit in visits
-        if visit.last_token and visit.site_delay
-    ]
-    if paced:
-        tx.run("take_sites", sites=paced)
-
-
-def _wake(tx: Transaction, ask: Ask, lines: list[Line]) -> Moment | None:
+def _wake(tx: Transaction, ask: Ask, lines: list[Line], ways: Ways) -> Moment | None:
     """A slot is of use `ahead` of its time; a task that waits for its own time is not."""
-    visit, delayed = tx.rows("find_wake", lines=[line.id for line in lines])
+    horizon = tx.now + ask.ahead
+    closed = [line for line in lines if ways.all_closed(ask.exits[line.pool], horizon)] if ways.heeded else []
+    open_lines = [line.id for line in lines if not line.look_at and line not in closed]
+    visit, delayed = tx.rows("find_wake", visited=open_lines, lines=[line.id for line in lines])
     times = [] if visit is None else [max(tx.now, visit - ask.ahead)]
+    looked = [line.look_at for line in lines if 0 < line.look_at < NEVER and line not in closed]
+    times += [max(tx.now, moment - ask.ahead) for moment in looked]
+    for line in closed:
+        visit, _ = tx.rows("find_wake", visited=[line.id], lines=[])
+        if visit is not None:
+            times.append(max(tx.now, visit - ask.ahead, ways.open_at(ask.exits[line.pool]) - ask.ahead))
     return min([*times, delayed] if delayed is not None else times, default=None)

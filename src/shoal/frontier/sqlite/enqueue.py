@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+import msgspec
 
 from shoal.errors import UsageError
 from shoal.frontier.protocol import Enqueued
+from shoal.frontier.seen import seen_key
+from shoal.frontier.sqlite.memory import Rules
 from shoal.frontier.sqlite.transaction import DELAYED, READY, RunRow, Transaction, encode
 from shoal.task import NO_EXTRA, LanePolicy, NewTask, Policy, RunState
 
@@ -22,32 +27,38 @@ def enqueue(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> Enqueued:
     if not fresh:
         return Enqueued(0, len(tasks))
     lines = {lane: line_of(tx, run, lane) for lane in {task.lane for task in fresh}}
-    loads: dict[str, int] = {}
-    for task in fresh:
-        loads[task.site] = loads.get(task.site, 0) + 1
-        tx.lines[lines[task.lane]]["waiting"] += 1
-    sites: list[list[object]] = [[site, load] for site, load in loads.items()]
-    open_sites(tx, run.policy, sites)
-    numbers = tx.number_sites(loads)
-    rows = [_row(tx, run, task, lines[task.lane], numbers[task.site]) for task in fresh]
-    tx.run("insert_tasks", run=run.id, tasks=rows)
+    numbers = open_sites(tx, run.policy, dict.fromkeys(task.site for task in fresh))
+    _insert(tx, run, fresh, lines, numbers)
     counts["waiting"] += len(fresh)
     if run.state is RunState.FINISHED:
         tx.run("reopen_run", run=run.id)
     return Enqueued(len(fresh), len(tasks) - len(fresh))
 
 
-def open_sites(tx: Transaction, policy: Policy, sites: list[list[object]]) -> None:
-    """Tasks of these sites come in, so many for each: the sites keep the strictest rules of all who visit them."""
-    tx.run(
-        "open_sites",
-        sites=sites,
-        delay=policy.delay,
-        site_delay=policy.site_delay,
-        concurrency=policy.concurrency,
-        hard_timeout=policy.hard_timeout,
-        lease=policy.lease,
-    )
+def open_sites(tx: Transaction, policy: Policy, keys: Collection[str]) -> dict[str, int]:
+    """The numbers of these sites, for which tasks come in.
+
+    A site keeps the strictest rules of all who visit it; one that bears nothing takes those of the run that comes.
+    """
+    rules = Rules.of(policy)
+    sites = tx.memory.sites
+    unsure = [key for key in keys if (site := sites.get(key)) is None or site[1] != rules]
+    if unsure:
+        tx.schedule()  # what was enqueued a moment ago is borne already
+        opened: list[tuple[object, ...]] = []
+        for key, number, bears, *found in tx.rows("find_sites", sites=unsure):
+            old = Rules(*found)
+            new = rules.strictest(old) if bears or number in tx.freed else rules
+            sites[key] = number, new
+            if new != old:
+                opened.append((key, *msgspec.structs.astuple(new)))
+        new_keys = [key for key in unsure if key not in sites]
+        opened += [(key, *msgspec.structs.astuple(rules)) for key in new_keys]
+        if opened:
+            tx.write_rows("open_sites", opened)
+        if new_keys:
+            sites.update((key, (number, rules)) for key, number in tx.rows("number_sites", sites=new_keys))
+    return {key: sites[key][0] for key in keys}
 
 
 def line_of(tx: Transaction, run: RunRow, lane: str) -> int:
@@ -61,52 +72,53 @@ def line_of(tx: Transaction, run: RunRow, lane: str) -> int:
     return int(found)
 
 
-def _unseen(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> list[NewTask]:
+def _unseen(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> Sequence[NewTask]:
     """The tasks whose key the run has not seen, each once; from now on it has."""
-    keyed: dict[bytes, int] = {}
-    for task in tasks:
-        if task.key is not None:
-            keyed.setdefault(task.key, len(keyed))
+    keys = [None if task.key is None else seen_key(task.key) for task in tasks]
+    keyed = {key for key in keys if key is not None}
     if not keyed:
-        return list(tasks)
-    new = set(_remember_keys(tx, run, b"".join(keyed), len(keyed)))
+        return tasks
+    new = tx.memory.seen.accept(tx, run.id, keyed)
+    if len(new) == len(tasks):
+        return tasks
     fresh: list[NewTask] = []
+    for task, key in zip(tasks, keys, strict=True):
+        if key is None:
+            fresh.append(task)
+        elif key in new:
+            new.discard(key)
+            fresh.append(task)
+    return fresh
+
+
+def _insert(
+    tx: Transaction, run: RunRow, tasks: Sequence[NewTask], lines: dict[str, int], sites: dict[str, int]
+) -> None:
+    for lane, number in Counter([task.lane for task in tasks]).items():
+        tx.lines[lines[lane]]["waiting"] += number
+    lives = {lane: run.policy.lanes.get(lane, _DEFAULT_LANE).ttl for lane in lines}
+    rows: list[tuple[object, ...]] = []
     for task in tasks:
-        if task.key is None:
-            fresh.append(task)
-        elif (index := keyed[task.key]) in new:
-            new.discard(index)
-            fresh.append(task)
-    return fresh
-
-
-def _remember_keys(tx: Transaction, run: RunRow, keys: bytes, count: int) -> list[int]:
-    """The places of the keys that are new to the run; from now on they are not. Most often all are: so that first."""
-    everything = list(range(count))
-    tx.connection.execute("SAVEPOINT keys")
-    if tx.run("remember_keys", run=run.id, keys=keys, indices=everything) == count:
-        fresh = everything
-    else:
-        tx.connection.execute("ROLLBACK TO keys")
-        fresh = tx.rows("find_fresh", run=run.id, keys=keys, indices=everything)
-        tx.run("remember_keys", run=run.id, keys=keys, indices=fresh)
-    tx.connection.execute("RELEASE keys")
-    return fresh
-
-
-def _row(tx: Transaction, run: RunRow, task: NewTask, line: int, site: int) -> list[object]:
-    if not task.wait:
-        tx.ready[line, site] += 1
-    ttls = [ttl for ttl in (task.ttl, run.policy.lanes.get(task.lane, _DEFAULT_LANE).ttl) if ttl is not None]
-    return [
-        line,
-        site,
-        DELAYED if task.wait else READY,
-        task.priority,
-        task.depth,
-        tx.now + task.wait if task.wait else None,
-        tx.now + min(ttls) if ttls else None,
-        task.url,
-        task.handler,
-        None if task.extra is NO_EXTRA else encode(task.extra).decode(),
-    ]
+        line, site = lines[task.lane], sites[task.site]
+        if not task.wait:
+            tx.ready[line, site] += 1
+        ttl = lives[task.lane]
+        if task.ttl is not None:
+            ttl = task.ttl if ttl is None else min(ttl, task.ttl)
+        rows.append(
+            (
+                run.id,
+                line,
+                site,
+                DELAYED if task.wait else READY,
+                task.priority,
+                task.depth,
+                tx.now + task.wait if task.wait else None,
+                None if ttl is None else tx.now + ttl,
+                task.url,
+                task.handler,
+                None if task.extra is NO_EXTRA else encode(task.extra).decode(),
+                (task.extra.group or "") if run.is_job else None,
+            )
+        )
+    tx.write_rows("insert_tasks", rows)

@@ -23,5 +23,4 @@ def ripen(tx: Transaction, most: int) -> tuple[int, bool]:
         tx.runs[run]["waiting"] -= 1
         tx.runs[run]["expired"] += 1
         tx.lines[line]["waiting"] -= 1
-        tx.loads[site] -= 1
     return len(over), more

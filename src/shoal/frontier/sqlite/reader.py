@@ -5,31 +5,41 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from shoal.clock import Clock
+from shoal.clock import Clock, Moment
 from shoal.errors import UnknownRun
+from shoal.frontier.moving import Move
 from shoal.frontier.protocol import (
+    SHOWN_TASKS,
     Counters,
     DeadLetter,
     Item,
     ItemPage,
+    NotePage,
     Run,
     SiteRecord,
-    WorkerInfo,
+    SlotRecord,
+    Whereabouts,
     WorkerRecord,
 )
+from shoal.frontier.seen import seen_key
 from shoal.frontier.sqlite.connection import clear_errors
 from shoal.frontier.sqlite.statements import STATEMENTS
 from shoal.frontier.sqlite.transaction import RUN_COUNTERS
+from shoal.frontier.sqlite.whereabouts import Look, find_url
+from shoal.frontier.worker_rows import worker_record
 from shoal.outcome import Reason
+from shoal.politeness import QUIET
 from shoal.task import Policy, RunState
 
 Answer = TypeVar("Answer")
+Record = TypeVar("Record", bound=msgspec.Struct)
+
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -43,17 +53,17 @@ class SqliteReader:
         self._lock = threading.Lock()
 
     async def runs(self) -> Sequence[Run]:
-        rows = await self._rows("read_runs", run_id=None)
+        rows = await self.rows("read_runs", run_id=None)
         return [_run(row) for row in rows]
 
     async def run(self, run_id: str) -> Run:
-        rows = await self._rows("read_runs", run_id=run_id)
+        rows = await self.rows("read_runs", run_id=run_id)
         if not rows:
             raise UnknownRun(run_id)
         return _run(rows[0])
 
     async def items(self, run_id: str, cursor: int = 0, limit: int = 1000) -> ItemPage:
-        rows = await self._rows("read_items", run=await self._number(run_id), cursor=cursor, now=self._clock.now())
+        rows = await self.rows("read_items", run=await self._number(run_id), cursor=cursor, now=self._clock.now())
         items: list[Item] = []
         for number, url, group, body in rows:
             items.extend(Item(url, group, raw) for raw in _raw_items.decode(body))
@@ -63,31 +73,73 @@ class SqliteReader:
         return ItemPage(items, cursor if rows else None)
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:
-        rows = await self._rows("read_dead", run=await self._number(run_id), after=after, limit=limit)
+        rows = await self.rows("read_dead", run=await self._number(run_id), after=after, limit=limit)
         return [_dead_letter(*row) for row in rows]
 
     async def workers(self) -> Sequence[WorkerRecord]:
-        rows = await self._rows("read_workers", now=self._clock.now())
-        return [WorkerRecord(WorkerInfo(*row[:5]), row[5], row[6]) for row in rows]
+        rows = await self.rows("read_workers", now=self._clock.now(), most=SHOWN_TASKS)
+        return [worker_record(row) for row in rows]
+
+    async def scrapers(self) -> Mapping[str, int]:
+        return dict(await self.rows("read_scrapers"))
 
     async def sites(self, limit: int = 100) -> Sequence[SiteRecord]:
-        return [SiteRecord(*row) for row in await self._rows("read_sites", limit=limit)]
+        rows = await self.rows("read_sites", limit=limit, now=self._clock.now(), quiet=QUIET)
+        return [_named(SiteRecord, row) for row in rows]
+
+    async def site(self, site: str) -> SiteRecord | None:
+        rows = await self.rows("read_site", site=site, now=self._clock.now(), quiet=QUIET)
+        return _named(SiteRecord, rows[0]) if rows else None
+
+    async def slots(self, site: str) -> Sequence[SlotRecord]:
+        rows = await self.rows("read_slots", site=site, now=self._clock.now(), quiet=QUIET)
+        return [_named(SlotRecord, row) for row in rows]
+
+    async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
+        return await self.look(lambda look, _: find_url(look, site, url, seen_key(key), run_id))
+
+    async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
+        rows = await self.rows("read_notes", stream=stream, cursor=cursor, limit=limit, now=self._clock.now())
+        return NotePage([body for _, body in rows], rows[-1][0] if rows else cursor)
+
+    async def now(self) -> Moment:
+        return self._clock.now()
+
+    async def exits(self) -> list[Any]:
+        """Every exit that is in the book, as it is stored."""
+        return await self.rows("read_exits", now=self._clock.now())
 
     async def cached(self, key: str) -> bytes | None:
         """The value that the cache holds under a key, if its time is not over."""
-        rows = await self._rows("read_cache", key=key, now=self._clock.now())
+        rows = await self.rows("read_cache", key=key, now=self._clock.now())
         return rows[0][0] if rows else None
+
+    async def look(self, question: Callable[[Look, Moment], Answer]) -> Answer:
+        """Ask several statements about one moment."""
+
+        def look(statement: str, **values: Any) -> list[Any]:
+            return self._connection.execute(STATEMENTS[statement], values).fetchall()
+
+        def asked() -> Answer:
+            self._connection.execute("BEGIN")
+            try:
+                return question(look, self._clock.now())
+            finally:
+                self._connection.execute("COMMIT")
+
+        return await self._in_thread(asked)
 
     async def close(self) -> None:
         await self._in_thread(self._connection.close)
 
     async def _number(self, run_id: str) -> int:
-        rows = await self._rows("find_run_number", run_id=run_id)
+        rows = await self.rows("find_run_number", run_id=run_id)
         if not rows:
             raise UnknownRun(run_id)
         return int(rows[0][0])
 
-    async def _rows(self, statement: str, **values: Any) -> list[Any]:
+    async def rows(self, statement: str, **values: Any) -> list[Any]:
+        """What a statement that only looks answers."""
         return await self._in_thread(lambda: self._connection.execute(STATEMENTS[statement], values).fetchall())
 
     async def _in_thread(self, look: Callable[[], Answer]) -> Answer:
@@ -98,6 +150,11 @@ class SqliteReader:
         return await asyncio.to_thread(locked)
 
 
+def _named(kind: type[Record], row: Sequence[Any]) -> Record:
+    """A row whose columns are the fields of a struct; 0 and 1 may be False and True."""
+    return msgspec.convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind, strict=False)
+
+
 def _dead_letter(*row: Any) -> DeadLetter:
     task, url, site, lane, handler, attempts, crashes, reason, died_at = row
     why = msgspec.json.decode(reason, type=Reason)
@@ -105,7 +162,7 @@ def _dead_letter(*row: Any) -> DeadLetter:
 
 
 def _run(row: Sequence[Any]) -> Run:
-    run_id, scraper, mode, state, queue, policy, input_, created_at, ended_at, lanes, *counts = row
+    run_id, scraper, mode, state, queue, policy, input_, created_at, ended_at, move, lanes, *counts = row
     return Run(
         run_id,
         scraper,
@@ -118,4 +175,5 @@ def _run(row: Sequence[Any]) -> Run:
         ended_at,
         Counters(**dict(zip(RUN_COUNTERS, counts, strict=True))),
         msgspec.json.decode(lanes),
+        None if move is None else msgspec.json.decode(move, type=Move),
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from shoal.errors import UsageError
+import msgspec
+
+from shoal.errors import BeingMoved, UsageError
+from shoal.frontier.moving import Move, MoveState
 from shoal.frontier.protocol import NewRun
 from shoal.frontier.sqlite.enqueue import open_sites
 from shoal.frontier.sqlite.transaction import RunRow, Transaction, encode
@@ -28,6 +30,13 @@ def create_run(tx: Transaction, run: NewRun) -> None:
     )
 
 
+def changeable(run: RunRow) -> RunRow:
+    """The run, if it is not on its way between two stores. Raises BeingMoved."""
+    if run.state is RunState.PAUSED and run.move is not None and run.move.on_its_way:
+        raise BeingMoved(run.run_id, arriving=run.move.state is MoveState.ARRIVING)
+    return run
+
+
 def seal_run(tx: Transaction, run: RunRow) -> None:
     """Seeding is complete."""
     tx.run("seal_run", run=run.id)
@@ -44,9 +53,23 @@ def pause_run(tx: Transaction, run: RunRow) -> None:
 
 
 def resume_run(tx: Transaction, run: RunRow) -> None:
-    """Undo pause: release its lines, and bring back what was set aside."""
+    """Undo pause. A run that was leaving stays."""
     if run.state is not RunState.PAUSED:
         return
+    if run.move is not None and run.move.state is MoveState.ARRIVING:
+        raise BeingMoved(run.run_id, arriving=True)
+    if run.move is not None and run.move.state is MoveState.LEAVING:
+        mark_run(tx, run, msgspec.structs.replace(run.move, state=MoveState.STAYED))
+    go_on(tx, run)
+
+
+def mark_run(tx: Transaction, run: RunRow, move: Move) -> None:
+    """Note where the run is on its way between two stores."""
+    tx.run("mark_run", run=run.id, move=encode(move).decode())
+
+
+def go_on(tx: Transaction, run: RunRow) -> None:
+    """A paused run is released: its lines, and what was set aside."""
     tx.run("resume_run", run=run.id)
     if run.queue == run.run_id:
         tx.run("hold_lines", queue=run.queue, held=False)
@@ -74,8 +97,9 @@ def requeue_dead(tx: Transaction, run: RunRow, tasks: Sequence[int] | None) -> i
     rows = tx.rows("find_dead", run=run.id, tasks=None if tasks is None else list(tasks))
     if not rows:
         return 0
+    open_sites(tx, run.policy, dict.fromkeys(key for *_, key in rows))
     numbers = [task for task, *_ in rows]
-    tx.run("revive_tasks", tasks=numbers)
+    tx.run("revive_tasks", tasks=numbers, is_job=run.is_job)
     tx.run("forget_dead", tasks=numbers)
     counts = tx.runs[run.id]
     counts["dead"] -= len(rows)
@@ -83,7 +107,6 @@ def requeue_dead(tx: Transaction, run: RunRow, tasks: Sequence[int] | None) -> i
     for _, line, site, _ in rows:
         tx.lines[line]["waiting"] += 1
         tx.ready[line, site] += 1
-    open_sites(tx, run.policy, [[key, load] for key, load in Counter(key for *_, key in rows).items()])
     if run.state is RunState.FINISHED:
         tx.run("reopen_run", run=run.id)
     return len(rows)

@@ -9,52 +9,51 @@ from typing import assert_never
 import msgspec
 
 from shoal.clock import Millis, Moment
+from shoal.frontier.sqlite.clocks import Rest, Slot
 from shoal.frontier.sqlite.enqueue import enqueue
+from shoal.frontier.sqlite.limits import Limits
 from shoal.frontier.sqlite.transaction import Transaction, encode
+from shoal.frontier.sqlite.ways import learn
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
 from shoal.task import NewTask, RunState
 
 
-class Rest(msgspec.Struct):
-    """Since when a slot, or a site over all its exits, is at rest, as this batch of settlements leaves it.
+class Standing(msgspec.Struct, array_like=True, gc=False):
+    """A lease that lives, with the clocks that its end will move. `clock`: where there is a `site_delay`.
 
-    `begun_at` is by when the last request has surely begun; `begun_before`, what it was before the last lease.
+    `limited`: whether anything is known about rate limits of its site.
     """
 
-    begun_at: Moment
-    begun_before: Moment
-
-    def end(self, started: Moment | None, *, last: bool) -> None:
-        """Count one lease that ended. `last`: none was granted after it.
-
-        The last one knows when the last request began, or that the clock stands where it stood before. For any other,
-        the clock was already set by those granted later, to the latest moment at which they may begin.
-        """
-        if last:
-            self.begun_at = max(self.begun_before, started or 0)
-        else:
-            self.begun_at = max(self.begun_at, started or 0)
-            self.begun_before = max(self.begun_before, started or 0)
-
-
-class SlotClock(Rest):
-    """A slot: its rest, its rate limit, its delay, and how many leases it is rid of."""
-
-    blocked_until: Moment
-    penalty: int
+    task: int
+    token: int
+    run: int
+    line: int
+    site: int
+    auto_ack: int
     delay: Millis
-    freed: int = 0
-
-    @property
-    def free_at(self) -> Moment:
-        return max(self.begun_at + self.delay, self.blocked_until)
-
-
-class SiteClock(Rest):
-    """A site over all its exits. `look_at`: as early as that, it may be worth a visit."""
-
+    site_delay: Millis
     crawl_delay: Millis
+    pace: Millis
+    limited: int
+    slot: Slot
+    clock: Rest | None
+
+
+@dataclass(slots=True)
+class SiteEnd:
+    """A site over all its exits, as settlements leave it. `look_at`: as early as that, it may be worth a visit.
+
+    `clock`, `crawl_delay`, `pace`: None = stays as it is.
+    """
+
+    clock: Rest | None
     look_at: Moment
+    crawl_delay: Millis | None = None
+    pace: Millis | None = None
+
+
+Slots = dict[tuple[int, str], Slot]
+"""By site and exit."""
 
 
 @dataclass(slots=True)
@@ -66,80 +65,109 @@ class Settled:
     delayed: list[list[int]] = field(default_factory=list)
     returned: list[list[object]] = field(default_factory=list)
     buried: list[list[object]] = field(default_factory=list)
-    items: list[list[object]] = field(default_factory=list)
-    bodies: bytearray = field(default_factory=bytearray)
+    items: list[tuple[object, ...]] = field(default_factory=list)
     tasks: dict[str, list[NewTask]] = field(default_factory=dict)
-    slots: dict[tuple[int, str], SlotClock] = field(default_factory=dict)
-    sites: dict[int, SiteClock] = field(default_factory=dict)
+    slots: Slots = field(default_factory=dict)
+    sites: dict[int, SiteEnd] = field(default_factory=dict)
+    about_exits: list[Settlement] = field(default_factory=list)
+
+
+class Found(msgspec.Struct, array_like=True, gc=False):
+    """What is asked for before leases end. `probes`: the tokens of leases by which an exit is tried again."""
+
+    leases: list[Standing]
+    probes: list[int]
+
+
+_found = msgspec.json.Decoder(Found)
 
 
 def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[int]:
     """Give effect to each settlement whose lease still stands. Answers the tokens of those that came too late."""
     if not settlements:
         return []
-    standing = tx.rows("find_leases", leases=[[s.task, s.token, s.run_id] for s in settlements])
+    found = tx.read("find_leases", _found, tasks=[settlement.task for settlement in settlements])
+    standing = {lease.task: lease for lease in found.leases}
+    runs = tx.name_runs({lease.run for lease in found.leases})
+    limits = _limits(tx, settlements, standing)
+    cancelled = {run for run, (_, state) in runs.items() if state == RunState.CANCELLED}
     settled = Settled()
-    on_time: set[int] = set()
-    ended: set[int] = set()
-    for index, run, line, site, exit_name, auto_ack, cancelled, clocks in standing:
-        settlement = settlements[index]
-        if settlement.task in ended:
+    late: list[Settlement] = []
+    for settlement in settlements:
+        lease = standing.get(settlement.task)
+        if lease is None or lease.token != settlement.token or runs[lease.run][0] != settlement.run_id:
+            late.append(settlement)
             continue
-        on_time.add(index)
-        ended.add(settlement.task)
-        settled.leases.append(settlement.task)
-        counts = tx.runs[run]
-        counts["requests"] += settlement.requests
-        counts["received"] += settlement.received
-        counts["refused"] += settlement.refused
-        counts["duplicates"] += settlement.duplicates
-        _free(settled, tx.now, settlement, (site, exit_name), clocks)
-        if auto_ack:
-            tx.lines[line]["leased"] -= 1
-            tx.loads[site] -= 1
-            if not cancelled and isinstance(settlement.outcome, Done):
-                _keep(tx, settled, settlement, settlement.outcome, run)
-            continue
-        counts["leased"] -= 1
-        tx.lines[line]["leased"] -= 1
-        if cancelled:
-            settled.ended.append(settlement.task)
-            tx.loads[site] -= 1
-            counts["cancelled"] += 1
-        else:
-            _apply(tx, settled, settlement, run, line, site)
+        del standing[settlement.task]
+        _free(settled, tx.now, settlement, lease, limits)
+        _end(tx, settled, settlement, lease, cancelled=lease.run in cancelled)
+        if settlement.exits_failed or settlement.exits_ok or settlement.token in found.probes:
+            settled.about_exits.append(settlement)
     _write(tx, settled)
-    return _refuse(tx, [s for index, s in enumerate(settlements) if index not in on_time])
+    if limits is not None:
+        limits.write(tx)
+    if settled.about_exits:
+        learn(tx, settled.about_exits, [it.token for it in settled.about_exits if it.token in found.probes])
+    return _refuse(tx, late)
 
 
-def _apply(tx: Transaction, settled: Settled, settlement: Settlement, run: int, line: int, site: int) -> None:
-    counts = tx.runs[run]
+def _limits(tx: Transaction, settlements: Sequence[Settlement], standing: dict[int, Standing]) -> Limits | None:
+    """What is known about rate limits of the sites where these leases bear on them; None = nowhere."""
+    sites = {lease.site for lease in standing.values() if lease.limited}
+    for settlement in settlements:
+        if isinstance(settlement.outcome, Snoozed) and settlement.outcome.wait and settlement.task in standing:
+            sites.add(standing[settlement.task].site)
+    return Limits.find(tx, sites) if sites else None
+
+
+def _end(tx: Transaction, settled: Settled, settlement: Settlement, lease: Standing, *, cancelled: bool) -> None:
+    settled.leases.append(settlement.task)
+    counts = tx.runs[lease.run]
+    counts["requests"] += settlement.requests
+    counts["received"] += settlement.received
+    if settlement.refused:
+        counts["refused"] += settlement.refused
+    if settlement.duplicates:
+        counts["duplicates"] += settlement.duplicates
+    tx.lines[lease.line]["leased"] -= 1
+    if lease.auto_ack:
+        if not cancelled and isinstance(settlement.outcome, Done):
+            _keep(tx, settled, settlement, settlement.outcome, lease.run)
+        return
+    counts["leased"] -= 1
+    if cancelled:
+        settled.ended.append(settlement.task)
+        counts["cancelled"] += 1
+    else:
+        _apply(tx, settled, settlement, lease)
+
+
+def _apply(tx: Transaction, settled: Settled, settlement: Settlement, lease: Standing) -> None:
+    counts = tx.runs[lease.run]
     task = settlement.task
     match settlement.outcome:
         case Done() as done:
             settled.ended.append(task)
-            tx.loads[site] -= 1
             counts["done"] += 1
-            _keep(tx, settled, settlement, done, run)
+            if done.items or done.tasks:
+                _keep(tx, settled, settlement, done, lease.run)
         case Retried(wait=wait):
             settled.delayed.append([task, wait])
-            tx.lines[line]["waiting"] += 1
+            tx.lines[lease.line]["waiting"] += 1
             counts["waiting"] += 1
             counts["retries"] += 1
         case Snoozed(wait=wait, url=url, extra=extra):
             settled.returned.append([task, url, None if extra is None else encode(extra).decode()])
-            tx.ready[line, site] += 1
-            tx.lines[line]["waiting"] += 1
+            tx.ready[lease.line, lease.site] += 1
+            tx.lines[lease.line]["waiting"] += 1
             counts["waiting"] += 1
             counts["snoozes"] += 1 if wait else 0
         case Dead(reason=reason):
             settled.buried.append([task, encode(reason).decode(), 1, 0])
             settled.ended.append(task)
-            tx.loads[site] -= 1
             counts["dead"] += 1
         case Dropped():
             settled.ended.append(task)
-            tx.loads[site] -= 1
             counts["dropped"] += 1
         case other:
             assert_never(other)
@@ -148,37 +176,39 @@ def _apply(tx: Transaction, settled: Settled, settlement: Settlement, run: int, 
 def _keep(tx: Transaction, settled: Settled, settlement: Settlement, done: Done, run: int) -> None:
     if done.items:
         body = b"[" + b",".join(done.items) + b"]"
-        settled.items.append([run, len(done.items), done.url, done.group, len(settled.bodies), len(body)])
-        settled.bodies += body
+        settled.items.append((run, len(done.items), done.url, done.group, body))
         tx.runs[run]["items"] += len(done.items)
     if done.tasks:
         settled.tasks.setdefault(settlement.run_id, []).extend(done.tasks)
 
 
-def _free(settled: Settled, now: Moment, settlement: Settlement, slot: tuple[int, str], clocks: list[int]) -> None:
+def _free(settled: Settled, now: Moment, settlement: Settlement, lease: Standing, limits: Limits | None) -> None:
     """Move the clocks of the slot, and of the site over all its exits where that has one."""
-    delay, site_delay, crawl_delay, site_last, site_begun, site_before, *of_slot = clocks
-    slot_last, slot_begun, slot_before, blocked_until, penalty = of_slot
     started = settlement.started_at
-    asked = crawl_delay if settlement.crawl_delay is None else settlement.crawl_delay
-    clock = settled.slots.setdefault(slot, SlotClock(slot_begun, slot_before, blocked_until, penalty, delay))
-    clock.freed += 1
-    clock.delay = max(delay, asked)
-    clock.end(started, last=settlement.token == slot_last)
+    asked = lease.crawl_delay if settlement.crawl_delay is None else settlement.crawl_delay
+    pace = lease.pace if settlement.pace is None else settlement.pace
+    slot = settled.slots.setdefault((lease.site, lease.slot.exit), lease.slot)
+    slot.live -= 1
+    slot.delay = max(asked, lease.delay, pace)
+    slot.end(settlement.token, started)
     outcome = settlement.outcome
     if isinstance(outcome, Snoozed) and outcome.wait:
-        clock.blocked_until = max(clock.blocked_until, now + outcome.wait)
-        clock.penalty = outcome.penalty
-    elif started and clock.penalty and not isinstance(outcome, Snoozed):
-        clock.penalty -= 1
-    if not site_delay and asked == crawl_delay:
+        slot.blocked_until = max(slot.blocked_until, now + outcome.wait)
+        slot.penalty = outcome.penalty
+    for_all = limits is not None and limits.settle(lease.site, slot.exit, settlement, now)
+    unchanged = asked == lease.crawl_delay and pace == lease.pace
+    if lease.clock is None and unchanged and not for_all:
         return
-    site = settled.sites.setdefault(slot[0], SiteClock(site_begun, site_before, crawl_delay, clock.free_at))
-    if site_delay:
-        site.end(started, last=settlement.token == site_last)
-        site.look_at = min(site.look_at, site.begun_at + site_delay)
-    if asked != crawl_delay:
-        site.crawl_delay, site.look_at = asked, now
+    site = settled.sites.setdefault(lease.site, SiteEnd(lease.clock, slot.free_at()))
+    if site.clock is not None:
+        site.clock.end(settlement.token, started)
+        site.look_at = min(site.look_at, site.clock.begun_at + lease.site_delay)
+    if asked != lease.crawl_delay:
+        site.crawl_delay = asked
+    if pace != lease.pace:
+        site.pace = pace
+    if not unchanged or for_all:
+        site.look_at = now
 
 
 def _write(tx: Transaction, settled: Settled) -> None:
@@ -194,27 +224,30 @@ def _write(tx: Transaction, settled: Settled) -> None:
     if settled.returned:
         tx.run("return_tasks", tasks=settled.returned)
     if settled.items:
-        tx.run("store_items", rows=settled.items, bodies=bytes(settled.bodies))
-    free_slots(tx, settled.slots, {site: clock.look_at for site, clock in settled.sites.items()})
+        tx.write_rows("store_items", settled.items)
+    free_slots(tx, settled.slots, {site: end.look_at for site, end in settled.sites.items()})
     if settled.sites:
-        tx.run(
-            "set_site_clocks",
-            sites=[[site, c.begun_at, c.begun_before, c.crawl_delay] for site, c in settled.sites.items()],
-        )
+        clocks = [(site, end.clock) for site, end in settled.sites.items() if end.clock is not None]
+        tx.write_rows("set_site_clocks", [(site, c.begun_at, c.begun_before, c.last_token) for site, c in clocks])
+        asked = [(site, end.crawl_delay) for site, end in settled.sites.items() if end.crawl_delay is not None]
+        tx.write_rows("set_crawl_delays", asked)
+        tx.write_rows("set_paces", [(site, end.pace) for site, end in settled.sites.items() if end.pace is not None])
     for run_id, tasks in settled.tasks.items():
         run = tx.find_run(run_id)
         if run.state is not RunState.CANCELLED:
             enqueue(tx, run, tasks)
 
 
-def free_slots(tx: Transaction, slots: dict[tuple[int, str], SlotClock], look_at: dict[int, Moment]) -> None:
+def free_slots(tx: Transaction, slots: Slots, look_at: dict[int, Moment]) -> None:
     """Write slots back, and let those who wait for their sites come as early as they may, but not before others."""
-    rows = [[*slot, c.freed, c.begun_at, c.begun_before, c.blocked_until, c.penalty] for slot, c in slots.items()]
-    tx.run("free_slots", slots=rows)
+    tx.write_rows("save_slots", [slot.row(site) for (site, _), slot in slots.items()])
     earliest = dict(look_at)
-    for (site, _), clock in slots.items():
-        earliest[site] = min(clock.free_at, earliest.get(site, clock.free_at))
-    tx.run("move_visits", sites=[[site, max(due, tx.now)] for site, due in earliest.items()])
+    for (site, _), slot in slots.items():
+        free_at = slot.free_at()
+        if free_at < earliest.setdefault(site, free_at):
+            earliest[site] = free_at
+    tx.freed.update(earliest)
+    tx.write_rows("move_visits", [(site, max(due, tx.now)) for site, due in earliest.items()])
 
 
 def _refuse(tx: Transaction, settlements: list[Settlement]) -> list[int]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from importlib.resources import files
 from typing import Final
+
+_ROW = re.compile(r"VALUES (\(\?[?, ]*\))")
 
 
 def _read_all() -> dict[str, str]:
@@ -14,3 +18,9 @@ def _read_all() -> dict[str, str]:
 
 
 STATEMENTS: Final = _read_all()
+
+
+@cache
+def for_rows(verb: str, count: int) -> str:
+    """A statement that is written for one row of `VALUES (?, …)`, for so many rows."""
+    return _ROW.sub(lambda row: "VALUES " + ", ".join([row[1]] * count), STATEMENTS[verb])

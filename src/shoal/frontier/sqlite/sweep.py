@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from shoal.clock import Moment
+import msgspec
+
+from shoal.clock import Millis, Moment
 from shoal.frontier.protocol import Swept
+from shoal.frontier.sqlite.clocks import Slot
 from shoal.frontier.sqlite.expiry import ripen
-from shoal.frontier.sqlite.settle import SlotClock, free_slots
+from shoal.frontier.sqlite.limits import limits_of
+from shoal.frontier.sqlite.settle import Slots, free_slots
 from shoal.frontier.sqlite.transaction import READY, Transaction, encode
 from shoal.outcome import Blame, Reason
 
@@ -28,6 +31,29 @@ Dead = dict[int, frozenset[int] | None]
 """Workers that are gone, each with what it had in hand."""
 
 
+class Lost(msgspec.Struct, array_like=True):
+    """A lease that is over before it was settled."""
+
+    task: int
+    run: int
+    line: int
+    site: int
+    auto_ack: int
+    expires_at: Moment
+    worker: int
+    token: int
+    limited: int
+    cancelled: int
+    limit: int
+    crashes: int | None
+    delay: Millis
+    hard_timeout: Millis
+    slot: Slot
+
+
+_lost = msgspec.json.Decoder(list[Lost])
+
+
 def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand, rebooted: Rebooted) -> Swept:
     """One bounded sweep."""
     dead_workers: Dead = {
@@ -40,69 +66,81 @@ def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand, rebooted: 
     dead_workers |= {
         worker: frozenset() for worker, holder in tx.rows("find_foreign_holders", machine=machine) if rebooted(holder)
     }
-    lost = tx.rows("find_lost_leases", now=tx.now, gone=list(dead_workers), most=MOST)
+    lost = tx.read("find_lost_leases", _lost, now=tx.now, gone=list(dead_workers), most=MOST)
     returned, buried, refused = _bring_back(tx, lost, dead_workers) if lost else (0, 0, 0)
     expired, ripe = ripen(tx, MOST)
     cancelled = _end_cancelled(tx)
     deleted = tx.numbers("delete_old_items", now=tx.now, most=MOST)
     tx.run("forget_results", now=tx.now)
     tx.run("delete_old_cache", now=tx.now, most=MOST)
+    notes = tx.run("delete_old_notes", now=tx.now, most=MOST)
     tx.run("forget_workers", now=tx.now)
     tx.close_books()
-    more = ripe or MOST in (len(lost), cancelled, len(deleted))
+    more = ripe or MOST in (len(lost), cancelled, len(deleted), notes)
     return Swept(returned, buried, expired, cancelled + refused, sum(deleted), more)
 
 
-def _bring_back(tx: Transaction, lost: list[Any], dead_workers: Dead) -> tuple[int, int, int]:
+def _bring_back(tx: Transaction, lost: list[Lost], dead_workers: Dead) -> tuple[int, int, int]:
     """End lost leases. Answers how many tasks wait again, became dead letters, or ended with their cancelled run.
 
     Where the owner is known to be dead, its last request started before now: the slot waits for one delay. Otherwise it
     may be alive and slow: the slot waits until anything it may have started has surely ended.
     """
-    slots: dict[tuple[int, str], SlotClock] = {}
+    slots: Slots = {}
     returned: list[list[int]] = []
     buried: list[list[object]] = []
     ended: list[int] = []
-    for task, run, line, site, exit_name, auto_ack, expires_at, worker, cancelled, limit, crashes, *clocks in lost:
-        delay, hard_timeout, begun_at, begun_before, blocked_until, penalty = clocks
-        clock = slots.setdefault((site, exit_name), SlotClock(begun_at, begun_before, blocked_until, penalty, delay))
-        clock.freed += 1
-        known_dead = worker in dead_workers
-        free_at: Moment = tx.now + delay if known_dead else expires_at + hard_timeout + delay
-        clock.blocked_until = max(clock.blocked_until, free_at)
-        tx.lines[line]["leased"] -= 1
-        if auto_ack:
-            tx.loads[site] -= 1
+    for lease in lost:
+        slot = slots.setdefault((lease.site, lease.slot.exit), lease.slot)
+        slot.live -= 1
+        slot.delay = lease.delay
+        known_dead = lease.worker in dead_workers
+        frees_at = tx.now if known_dead else lease.expires_at + lease.hard_timeout
+        slot.blocked_until = max(slot.blocked_until, frees_at + lease.delay)
+        tx.lines[lease.line]["leased"] -= 1
+        if lease.auto_ack:
             continue
-        counts = tx.runs[run]
+        counts = tx.runs[lease.run]
         counts["leased"] -= 1
-        hand = dead_workers.get(worker)
-        charged = int(hand is None or task in hand)
+        hand = dead_workers.get(lease.worker)
+        charged = int(hand is None or lease.task in hand)
         counts["crashes"] += charged
-        if cancelled:
-            ended.append(task)
+        crashes = (lease.crashes or 0) + charged
+        if lease.cancelled:
+            ended.append(lease.task)
             counts["cancelled"] += 1
-        elif charged and crashes + 1 >= limit:
-            reason = Reason(Blame.WORKER, f"its worker died {crashes + 1} times while it had this task in hand")
-            buried.append([task, encode(reason).decode(), 0, charged])
-            ended.append(task)
+        elif charged and crashes >= lease.limit:
+            reason = Reason(Blame.WORKER, f"its worker died {crashes} times while it had this task in hand")
+            buried.append([lease.task, encode(reason).decode(), 0, charged])
+            ended.append(lease.task)
             counts["dead"] += 1
         else:
-            returned.append([task, charged])
-            tx.ready[line, site] += 1
+            returned.append([lease.task, charged])
+            tx.ready[lease.line, lease.site] += 1
             counts["waiting"] += 1
-            tx.lines[line]["waiting"] += 1
-            continue
-        tx.loads[site] -= 1
-    tx.run("end_leases", tasks=[row[0] for row in lost])
+            tx.lines[lease.line]["waiting"] += 1
+    tx.run("end_leases", tasks=[lease.task for lease in lost])
     if buried:
         tx.run("bury_tasks", tasks=buried, now=tx.now)
     if ended:
         tx.run("end_tasks", tasks=ended)
     if returned:
         tx.run("return_lost_tasks", tasks=returned)
-    free_slots(tx, slots, {})
+    free_slots(tx, slots, dict.fromkeys(_lose_probes(tx, lost), tx.now))
     return len(returned), len(buried), len(ended) - len(buried)
+
+
+def _lose_probes(tx: Transaction, lost: list[Lost]) -> set[int]:
+    """Where a lost lease was the one that goes first, another one goes first. Answers sites of which that is so."""
+    tx.run("lose_probes", tokens=[lease.token for lease in lost])
+    limits = limits_of(tx, [lease.site for lease in lost if lease.limited])
+    concerned = {
+        lease.site
+        for lease in lost
+        if lease.limited and limits.end_probe(lease.site, lease.slot.exit, lease.token, went_well=False)
+    }
+    limits.write(tx)
+    return concerned
 
 
 def _end_cancelled(tx: Transaction) -> int:
@@ -118,5 +156,4 @@ def _end_cancelled(tx: Transaction) -> int:
         tx.runs[run]["waiting"] -= 1
         tx.runs[run]["cancelled"] += 1
         tx.lines[line]["waiting"] -= 1
-        tx.loads[site] -= 1
     return len(rows)

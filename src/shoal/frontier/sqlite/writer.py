@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shoal.clock import Clock
-from shoal.errors import EngineUnavailable
+from shoal.errors import EngineRefused
 from shoal.frontier.sqlite.connection import clear_errors
+from shoal.frontier.sqlite.memory import Memory
 from shoal.frontier.sqlite.transaction import Transaction
 
 Answer = TypeVar("Answer")
 Verb = Callable[[Transaction], Any]
 
 GROUP_AT_MOST = 64
-REMEMBERED_SITES = 50_000
 
 
 @dataclass(slots=True)
@@ -52,14 +52,14 @@ class Writer:
         self._clock = clock
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._closed = False
-        self._numbers: dict[str, int] = {}
+        self._memory = Memory()
         self._thread = threading.Thread(target=self._work, name="shoal-sqlite-writer", daemon=True)
         self._thread.start()
 
     async def call(self, verb: Callable[[Transaction], Answer]) -> Answer:
         """Run a verb in a transaction, together with others that wait at that moment."""
         if self._closed:
-            raise EngineUnavailable(f"{self._path} has been closed.")
+            raise EngineRefused(f"{self._path} has been closed.")
         loop = asyncio.get_running_loop()
         call = Call(verb, loop, loop.create_future())
         self._calls.put(call)
@@ -91,11 +91,11 @@ class Writer:
         try:
             with clear_errors(self._path):
                 self._connection.execute("BEGIN IMMEDIATE")
-                tx = Transaction(self._connection, self._clock.now(), self._numbers)
+                self._memory.begin(self._connection)
+                tx = Transaction(self._connection, self._clock.now(), self._memory)
                 for call in calls:
                     self._run(tx, call, alone=len(calls) == 1)
                 self._connection.execute("COMMIT")
-                self._remember(tx.new_numbers)
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to those who wait, not to this thread
             self._roll_back()
             for call in calls:
@@ -120,12 +120,8 @@ class Writer:
         if not alone:
             self._connection.execute("RELEASE verb")
 
-    def _remember(self, numbers: dict[str, int]) -> None:
-        if len(self._numbers) + len(numbers) > REMEMBERED_SITES:
-            self._numbers.clear()
-        self._numbers |= numbers
-
     def _roll_back(self) -> None:
+        self._memory.forget()
         if self._connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")

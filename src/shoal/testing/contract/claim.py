@@ -271,3 +271,13 @@ class ClaimContract:
             await scene.advance(1)
         assert (await scene.counters()).remaining == 0
         assert served >= 10
+
+    async def test_no_token_is_handed_out_twice_where_expired_tasks_are_met(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=0)
+        for number in range(10):
+            old = [page(f"s{number}.example/old", ttl=10)] if number % 2 else []
+            await scene.put(*old, *pages(f"s{number}.example", 2))
+        await scene.advance(20)
+        tokens = [lease.token for lease in await scene.claim(10)]
+        assert len(set(tokens)) == len(tokens) == 10

@@ -82,12 +82,23 @@ class ExitContract:
         scene = Scene(harness)
         await scene.open_run(delay=60_000)
         await scene.put(*pages("a.example", 5))
-        mine = await scene.claim_one(exits=("mine",))
-        assert await scene.claim(exits=("mine",)) == []
-        assert [lease.exit for lease in await scene.claim(exits=("yours",))] == ["yours"]
+        mine = await scene.claim_one(exits=("mine",), private=True)
+        assert await scene.claim(exits=("mine",), private=True) == []
+        assert [lease.exit for lease in await scene.claim(exits=("yours",), private=True)] == ["yours"]
         await scene.settle(done(mine))
-        granted = await scene.exchange(want=1, exits=("theirs",))
+        granted = await scene.exchange(want=1, exits=("theirs",), private=True)
         assert [lease.exit for lease in granted.leases] == ["theirs"]
+
+    async def test_private_exits_reach_sites_behind_those_that_are_not_theirs_now(self, harness: Harness) -> None:
+        needs(harness, Capability.PRIVATE_EXITS)
+        scene = Scene(harness)
+        await scene.open_run(delay=60_000)
+        for number in range(40):
+            await scene.put(f"s{number}.example/0", f"s{number}.example/1")
+        seen = [lease.task.site for lease in await scene.claim(30, exits=("mine",), private=True)]
+        seen += [lease.task.site for lease in await scene.claim(30, exits=("mine",), private=True)]
+        assert len(set(seen)) == len(seen) == 40
+        assert len(await scene.claim(60, exits=("yours",), private=True)) == 40
 
     async def test_concurrency_is_per_slot(self, harness: Harness) -> None:
         scene = Scene(harness)

@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from shoal.clock import Millis
-from shoal.frontier.protocol import Engine
+from shoal.frontier.jobs import Store
 
 
 class Capability(StrEnum):
@@ -21,6 +21,10 @@ class Capability(StrEnum):
     """The store can be opened twice at once, as by another process."""
     PRIVATE_EXITS = "private exits"
     """Workers that know different exits of one pool do not hold each other up."""
+    JOBS = "jobs"
+    """Jobs of the gateway, and records."""
+    EXACT_CAPS = "exact caps"
+    """The cap of an exit is kept to the letter; otherwise it may be reached a little early."""
     LANES_OF_SHARED_QUEUES = "lanes of shared queues"
     """`Run.lanes` tells the tasks of one run apart from those of other runs in its queue."""
 
@@ -32,7 +36,7 @@ class Harness(Protocol):
     """
 
     @property
-    def engine(self) -> Engine: ...
+    def engine(self) -> Store: ...
 
     @property
     def lacks(self) -> Mapping[Capability, str]: ...
@@ -41,7 +45,7 @@ class Harness(Protocol):
         """Let `ms` pass on the store's clock, for all handles. No real time needs to pass."""
         ...
 
-    async def another(self) -> Engine:
+    async def another(self) -> Store:
         """A second, independent handle on the same store. The harness closes it in the end."""
         ...
 

@@ -118,27 +118,3 @@ class LimitContract:
         assert await scene.claim() == []
         await scene.advance(1)
         assert len(await scene.claim()) == 1
-
-    async def test_penalty_goes_down_after_quiet(self, harness: Harness) -> None:
-        scene = Scene(harness)
-        await scene.open_run(delay=0)
-        await scene.put(*pages("a.example", 4))
-        await scene.settle(snoozed(await scene.claim_one(), 1_000, penalty=2))
-        await scene.advance(1_000)
-        seen: list[int] = []
-        for _ in range(3):
-            lease = await scene.claim_one()
-            seen.append(lease.penalty)
-            await scene.settle(done(lease))
-        assert seen == [2, 1, 0]
-
-    async def test_a_rate_limit_outlives_its_batch(self, harness: Harness) -> None:
-        scene = Scene(harness)
-        await scene.open_run(delay=0, concurrency=2)
-        await scene.put(*pages("a.example", 3))
-        await scene.settle(snoozed(await scene.claim_one(), 10, penalty=1))
-        await scene.advance(10)
-        first, second = await scene.claim(2)
-        await scene.settle(snoozed(first, 1_000, penalty=5), done(second))
-        await scene.advance(1_000)
-        assert (await scene.claim_one()).penalty == 4, "one more that went well, after the limit"

@@ -7,15 +7,16 @@ from hashlib import sha256
 from typing import Any
 
 from shoal.clock import Millis, Moment
+from shoal.frontier.jobs import Store
 from shoal.frontier.protocol import (
     Ask,
     Counters,
-    Engine,
     Enqueued,
     Frontier,
     Granted,
     Item,
     NewRun,
+    Note,
     Reader,
     Run,
     WorkerInfo,
@@ -27,6 +28,7 @@ from shoal.testing.contract.harness import Harness
 SHOP = "shop"
 LANES = ("priority", "bulk", "files")
 REASON = Reason(Blame.URL, "404 Not Found")
+LIMITED = Reason(Blame.HOST, "rate limited (HTTP 429)")
 
 
 def page(name: str, **options: Any) -> NewTask:
@@ -69,7 +71,12 @@ def retried(lease: Lease, wait: Millis = 0) -> Settlement:
 
 def snoozed(lease: Lease, wait: Millis, penalty: int = 1) -> Settlement:
     """A rate limit."""
-    return settle(lease, Snoozed(wait, penalty, REASON), started=lease.claimed_at, requests=1)
+    return settle(lease, Snoozed(wait, penalty, LIMITED), started=lease.claimed_at, requests=1)
+
+
+def exit_failed(lease: Lease) -> Settlement:
+    """The exit failed before the target saw anything: the task goes back, unharmed."""
+    return settle(lease, Snoozed(reason=Reason(Blame.EXIT, "refused")), exits_failed=(lease.exit,))
 
 
 def dead(lease: Lease, reason: Reason = REASON) -> Settlement:
@@ -94,7 +101,7 @@ class Scene:
         self.harness = harness
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Store:
         return self.harness.engine
 
     @property
@@ -132,10 +139,14 @@ class Scene:
         exits: Sequence[str] | Mapping[str, Sequence[str]] = (DIRECT,),
         scrapers: Sequence[str] = (SHOP,),
         queues: Sequence[str] | None = None,
+        held: Sequence[int] | None = None,
+        private: bool = False,
+        notes: Sequence[Note] = (),
     ) -> Ask:
-        """One round trip. `exits`: those of the default pool, or of several pools by name."""
+        """One round trip. `exits`: those of the default pool, or of several by name; `private`: all are own."""
         pools = exits if isinstance(exits, Mapping) else {DEFAULT_POOL: exits}
-        return Ask(worker(by), scrapers, lanes, pools, want, queues, settlements)
+        own = tuple(pools) if private else ()
+        return Ask(worker(by), scrapers, lanes, pools, want, queues, settlements, held=held, private=own, notes=notes)
 
     async def exchange(self, *settlements: Settlement, **options: Any) -> Granted:
         return await self.frontier.exchange(self.ask(*settlements, **options))

@@ -19,7 +19,7 @@ BEGIN
     PERFORM 1 FROM site
     WHERE id = ANY (ARRAY(SELECT DISTINCT t.site FROM task AS t WHERE t.id = ANY (_task))) ORDER BY id FOR NO KEY UPDATE;
     WITH lost AS MATERIALIZED (
-        SELECT t.id, t.run, t.line, t.site, t.exit, t.place, t.crashes, l.auto_ack, r.cancelled, r.most,
+        SELECT t.id, t.token, t.run, t.line, t.site, t.exit, t.place, t.crashes, l.auto_ack, r.cancelled, r.most,
                t.worker = ANY (_gone) AS known_dead, t.charged, t.lease_until, s.pace, s.hard_timeout
         FROM (
             SELECT *, (NOT worker = ANY (_read) OR id = ANY (_hand))::int AS charged FROM task
@@ -29,7 +29,7 @@ BEGIN
             SELECT run.state = 'cancelled' AS cancelled, run.crashes AS most FROM run WHERE run.id = t.run OFFSET 0) AS r
         CROSS JOIN LATERAL (SELECT line.auto_ack FROM line WHERE line.id = t.line OFFSET 0) AS l
         CROSS JOIN LATERAL (
-            SELECT greatest(site.delay, site.crawl_delay) AS pace, site.hard_timeout FROM site
+            SELECT greatest(site.delay, site.crawl_delay, site.pace) AS pace, site.hard_timeout FROM site
             WHERE site.id = t.site OFFSET 0) AS s
     ), judged AS MATERIALIZED (
         SELECT l.*,
@@ -59,9 +59,10 @@ BEGIN
         FROM judged AS j
         GROUP BY j.run, j.line
     ), freed AS (
-        UPDATE slot SET live = slot.live - f.many, blocked_until = greatest(slot.blocked_until, f.free_at)
+        UPDATE slot SET live = slot.live - f.many, blocked_until = greatest(slot.blocked_until, f.free_at),
+                        probe = CASE WHEN slot.probe = ANY (f.tokens) THEN 0 ELSE slot.probe END
         FROM (
-            SELECT j.site, j.exit, count(*) AS many,
+            SELECT j.site, j.exit, count(*) AS many, array_agg(j.token) AS tokens,
                    max(CASE WHEN j.known_dead THEN _now ELSE j.lease_until + j.hard_timeout END + j.pace) AS free_at,
                    max(j.pace) AS pace
             FROM judged AS j
@@ -69,9 +70,15 @@ BEGIN
         ) AS f
         WHERE slot.site = f.site AND slot.exit = f.exit
         RETURNING slot.site, greatest(slot.blocked_until, slot.begun_at + f.pace) AS free_at
+    ), sites AS (
+        UPDATE site SET probe = 0 FROM judged AS j WHERE site.id = j.site AND site.probe = j.token RETURNING site.id
     ), moved AS (
         UPDATE visit SET due_at = m.due_at
-        FROM (SELECT f.site, greatest(_now, min(f.free_at)) AS due_at FROM freed AS f GROUP BY f.site) AS m
+        FROM (
+            SELECT f.site, greatest(_now, min(f.free_at)) AS due_at
+            FROM (SELECT f.site, f.free_at FROM freed AS f UNION ALL SELECT s.id, _now FROM sites AS s) AS f
+            GROUP BY f.site
+        ) AS m
         WHERE visit.site = m.site AND visit.due_at > m.due_at
     ), back AS (
         SELECT j.site, j.line, count(*)::int AS ready, min(j.place) AS floor

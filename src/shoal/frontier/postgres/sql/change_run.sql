@@ -13,6 +13,7 @@ BEGIN
         RAISE EXCEPTION 'no run %', _run_id USING ERRCODE = 'SH404';
     END IF;
     IF _change = 'seal' THEN
+        PERFORM refuse_moving(_run);
         UPDATE run SET sealed = true, state = CASE state WHEN 'open' THEN 'running' ELSE state END WHERE id = _run.id;
         UPDATE run SET state = 'finished', ended_at = _now, results_until = _now + results_ttl
         WHERE id = _run.id AND state = 'running' AND remaining_of(id) = 0;

@@ -1,9 +1,11 @@
 -- Claim from one line: pair the openings of each of these sites with the heads of its list, and write down what that
 -- changes. The sites come in the order of their turn, and the caller holds their locks; what is known of them is read
 -- here, under the lock; a visit that has moved from its place since then is left for the next time. One row per lease.
+-- _rooms: how many leases may still leave by each exit, null = any number. _look_at: no visit is put off for longer than
+-- that; null = as long as need be. _own: other workers have other exits, so visits stay due, behind those not looked at.
 CREATE FUNCTION draw(
-    _now bigint, _horizon bigint, _line int, _auto_ack boolean, _exits text[], _want int, _worker int, _tokens bigint[],
-    _sites int[], _visits tid[]
+    _now bigint, _horizon bigint, _line int, _auto_ack boolean, _exits text[], _rooms int[], _look_at bigint,
+    _own boolean, _want int, _worker int, _tokens bigint[], _sites int[], _visits tid[]
 ) RETURNS TABLE (
     task bigint, token bigint, exit text, start_at bigint, start_by bigint, expires_at bigint, delay bigint,
     exclusive boolean, penalty int, run_id text, url text, site text, handler text, priority int, depth int, attempts int,
@@ -18,45 +20,55 @@ BEGIN
         -- Each way out of each site, as it is now. Rows are remembered by their place in the table (ctid): under the lock
         -- of the site nobody else moves them.
         SELECT p.nth AS turn, p.site, s.ctid AS site_at, v.ctid AS visit_at, v.ready, v.floor, s.key,
-               greatest(s.delay, s.crawl_delay) AS pace, s.site_delay, s.concurrency, s.lease, s.begun_at AS site_begun,
-               CASE WHEN s.site_delay > 0 THEN s.begun_at + s.site_delay ELSE 0 END AS next_at,
-               e.exit, e.nth AS way, k.ctid AS slot_at, coalesce(k.begun_at, 0) AS begun_at,
+               greatest(s.delay, s.crawl_delay, s.pace) AS pace, s.site_delay, s.concurrency, s.lease,
+               s.begun_at AS site_begun, s.probing AS site_probing,
+               greatest(CASE WHEN s.site_delay > 0 THEN s.begun_at + s.site_delay END, s.blocked_until) AS next_at,
+               e.exit, e.exit_room, e.nth AS way, k.ctid AS slot_at, coalesce(k.begun_at, 0) AS begun_at,
                coalesce(k.blocked_until, 0) AS blocked_until, coalesce(k.live, 0) AS live,
-               coalesce(k.last_at, 0) AS last_at, coalesce(k.penalty, 0) AS penalty,
-               greatest(coalesce(k.begun_at, 0) + greatest(s.delay, s.crawl_delay), k.blocked_until) AS free_at
+               coalesce(k.last_at, 0) AS last_at,
+               greatest(0, k.penalty - greatest(0, _now - k.limited_until) / 600000)::int AS penalty,  -- politeness.remembered
+               least(s.concurrency - coalesce(k.live, 0), CASE WHEN s.probing THEN (s.probe = 0)::int END,
+                     CASE WHEN k.probing THEN (k.probe = 0)::int END) AS room,
+               greatest(coalesce(k.begun_at, 0) + greatest(s.delay, s.crawl_delay, s.pace), k.blocked_until) AS free_at
         FROM unnest(_sites, _visits) WITH ORDINALITY AS p (site, visit, nth)
         CROSS JOIN LATERAL (
             SELECT visit.ctid, visit.ready, visit.floor FROM visit
             WHERE visit.ctid = p.visit AND visit.site = p.site AND visit.line = _line AND visit.due_at <= _horizon
             OFFSET 0) AS v
         CROSS JOIN LATERAL (SELECT site.ctid, site.* FROM site WHERE site.id = p.site OFFSET 0) AS s
-        CROSS JOIN unnest(_exits) WITH ORDINALITY AS e (exit, nth)
+        CROSS JOIN unnest(_exits, _rooms) WITH ORDINALITY AS e (exit, exit_room, nth)
         LEFT JOIN LATERAL (
-            SELECT slot.ctid, slot.* FROM slot WHERE slot.site = p.site AND slot.exit = e.exit OFFSET 0) AS k ON true
+            SELECT slot.ctid, slot.* FROM slot WHERE slot.site BETWEEN p.site AND p.site AND slot.exit = e.exit
+            ORDER BY slot.site DESC, slot.exit DESC LIMIT 1) AS k ON true
     ), chosen AS MATERIALIZED (
         -- Each possible lease by its slot, least recently used slot first; slots take turns.
         SELECT *
         FROM (
             SELECT o.*, row_number() OVER (ORDER BY o.turn, o.nth) AS rank
             FROM (
-                SELECT w.*, row_number() OVER (PARTITION BY w.turn ORDER BY g.copy, w.last_at, w.way) AS nth
-                FROM ways AS w
-                CROSS JOIN LATERAL generate_series(
-                    1, CASE WHEN w.pace > 0 THEN 1 ELSE least(w.concurrency - w.live, _want, w.ready) END) AS g (copy)
-                WHERE w.next_at <= _horizon AND w.free_at <= _horizon AND w.live < w.concurrency
+                SELECT w.*, row_number() OVER (PARTITION BY w.turn ORDER BY w.copy, w.last_at, w.way) AS nth
+                FROM (
+                    SELECT w.*, g.copy, row_number() OVER (PARTITION BY w.exit ORDER BY w.turn, g.copy) AS by_exit
+                    FROM ways AS w
+                    CROSS JOIN LATERAL generate_series(
+                        1, CASE WHEN w.pace > 0 THEN 1 ELSE least(w.room, _want, w.ready) END) AS g (copy)
+                    WHERE w.next_at <= _horizon AND w.free_at <= _horizon AND w.room > 0
+                ) AS w
+                WHERE (w.by_exit > w.exit_room) IS NOT TRUE
             ) AS o
-            WHERE o.nth <= CASE WHEN o.site_delay > 0 THEN least(1, o.ready) ELSE o.ready END
+            WHERE o.nth <= CASE WHEN o.site_delay > 0 OR o.site_probing THEN least(1, o.ready) ELSE o.ready END
         ) AS o
         WHERE o.rank <= _want
     ), heads AS MATERIALIZED (
         SELECT c.turn, c.site, c.site_at, c.slot_at, c.key, c.exit, c.pace, c.site_delay, c.lease, c.site_begun, c.begun_at,
-               c.penalty, c.nth, greatest(_now, c.next_at, c.free_at) AS start_at,
+               c.site_probing, c.penalty, c.nth, greatest(_now, c.next_at, c.free_at) AS start_at,
                c.concurrency = 1 AND c.site_delay = 0 AS exclusive, w.start_window,
                h.task_at, h.id, h.run, h.place, h.priority, h.depth, h.attempts, h.crashes, h.url, h.handler, h.extra,
                r.run_id, r.state = 'paused' AS held, r.state = 'cancelled' AS cancelled,
                r.state NOT IN ('paused', 'cancelled') AND (h.expires_at <= _now) IS TRUE AS expired,
                r.state NOT IN ('paused', 'cancelled') AND (h.expires_at <= _now) IS NOT TRUE AS leased,
-               _tokens[c.rank] AS token,
+               _tokens[count(*) FILTER (WHERE r.state NOT IN ('paused', 'cancelled') AND (h.expires_at <= _now) IS NOT TRUE)
+                       OVER (ORDER BY c.rank)] AS token,
                CASE WHEN c.concurrency = 1 AND c.site_delay = 0 THEN c.begun_at
                     ELSE greatest(_now, c.next_at, c.free_at) + w.start_window END AS begun_after
         FROM (
@@ -97,7 +109,8 @@ BEGIN
     ), slots AS MATERIALIZED (
         -- The slots as they are now. Sites beyond the one that filled the batch have not been looked at.
         SELECT b.turn, b.site, b.exit, max(b.visit_at) AS visit_at, max(b.slot_at) AS slot_at,
-               max(b.concurrency) AS concurrency, max(b.lease) AS lease, max(b.ready) AS ready, max(b.floor) AS floor,
+               max(b.room) - sum(b.taken) AS room, max(b.exit_room) AS exit_room, bool_or(b.site_probing) AS site_probing,
+               max(b.lease) AS lease, max(b.ready) AS ready, max(b.floor) AS floor,
                max(b.live) + sum(b.taken) AS live, sum(b.taken) AS taken, sum(b.met) AS met, max(b.place) AS place,
                max(b.begun_after) AS begun_at, CASE WHEN sum(b.taken) > 1 THEN max(b.begun_after) ELSE max(b.begun_at) END
                AS begun_before,
@@ -107,13 +120,13 @@ BEGIN
                CASE WHEN sum(b.taken) > 0 AND max(b.site_delay) > 0 THEN max(b.begun_after) + max(b.site_delay)
                     ELSE max(b.next_at) END AS next_at
         FROM (
-            SELECT w.turn, w.site, w.exit, w.visit_at, w.slot_at, w.concurrency, w.lease, w.ready, w.floor, w.live, w.pace,
+            SELECT w.turn, w.site, w.exit, w.visit_at, w.slot_at, w.room, w.exit_room, w.site_probing, w.lease, w.ready, w.floor, w.live, w.pace,
                    w.site_delay, w.blocked_until, w.free_at, w.next_at, w.begun_at, 0 AS taken, 0 AS met,
                    NULL::bigint AS begun_after, NULL::bigint AS place, NULL::bigint AS last_token
             FROM ways AS w
             WHERE w.turn <= (SELECT CASE WHEN count(*) < _want THEN cardinality(_sites) ELSE max(c.turn) END FROM chosen AS c)
             UNION ALL
-            SELECT h.turn, h.site, h.exit, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL,
+            SELECT h.turn, h.site, h.exit, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL,
                    h.leased::int, 1, CASE WHEN h.leased THEN h.begun_after END, h.place,
                    CASE WHEN h.leased THEN last_value(h.token) OVER (
                        PARTITION BY h.turn, h.exit, h.leased ORDER BY h.nth
@@ -123,7 +136,8 @@ BEGIN
         GROUP BY b.turn, b.site, b.exit
     ), taken AS (
         UPDATE slot
-        SET begun_at = s.begun_at, begun_before = s.begun_before, live = s.live, last_at = _now, last_token = s.last_token
+        SET begun_at = s.begun_at, begun_before = s.begun_before, live = s.live, last_at = _now, last_token = s.last_token,
+            probe = CASE WHEN slot.probing THEN s.last_token ELSE 0 END
         FROM slots AS s
         WHERE slot.ctid = s.slot_at AND s.taken > 0
     ), first_taken AS (
@@ -133,14 +147,21 @@ BEGIN
         WHERE s.slot_at IS NULL AND s.taken > 0
     ), paced AS (
         UPDATE site
-        SET begun_at = h.begun_after, begun_before = h.site_begun, last_token = h.token
+        SET begun_at = CASE WHEN h.site_delay > 0 THEN h.begun_after ELSE site.begun_at END,
+            begun_before = h.site_begun, last_token = h.token, probe = CASE WHEN h.site_probing THEN h.token ELSE 0 END
         FROM heads AS h
-        WHERE site.ctid = h.site_at AND h.leased AND h.site_delay > 0
+        WHERE site.ctid = h.site_at AND h.leased AND (h.site_delay > 0 OR h.site_probing)
     ), visits AS MATERIALIZED (
         SELECT max(s.visit_at) AS visit_at, max(s.ready) - sum(s.met) AS ready,
                greatest(max(s.place) + 1, max(s.floor)) AS floor,
-               greatest(max(s.next_at), min(CASE WHEN s.live >= s.concurrency THEN _now + s.lease ELSE s.free_at END), _now)
-               AS due_at
+               CASE WHEN _own THEN _now
+                    WHEN bool_or(s.site_probing) AND sum(s.taken) > 0 THEN _now + max(s.lease)
+                    ELSE greatest(max(s.next_at), _now, least(_look_at, min(
+                        CASE WHEN s.room <= 0 THEN _now + s.lease
+                             WHEN s.exit_room IS NOT NULL
+                                  AND s.exit_room <= (SELECT count(*) FROM heads AS h WHERE h.exit = s.exit AND h.leased)
+                             THEN greatest(s.free_at, _now + 5000)
+                             ELSE s.free_at END))) END AS due_at
         FROM slots AS s
         GROUP BY s.turn
     ), put_off AS (

@@ -1,23 +1,26 @@
 -- The verb `exchange`: settle what is finished, let in what it brought, then claim more; all in one transaction.
 -- One row per lease, and at the end one row that speaks for all (`task` is null there).
 -- _link_of: the position of the settlement that brought a link. _pool, _exit: the exits that the worker has, pool by pool.
+-- _private: the pools of which other workers have other exits. _stream, _text, _keep: notes, and how long they are kept.
+-- _told_of: the position of the settlement that tells about an exit, _told_ok: that it works; else that it has failed.
 -- _patient: the caller has nothing to settle and found all due sites locked: wait for those of the first line.
 -- Errors: 40001 = a lease was lost while this was under way, and the links it brought must not be remembered: once more.
 CREATE FUNCTION exchange(
     _now bigint,
-    _worker_id text, _machine text, _pid bigint, _pid_started bigint, _notebook text,
+    _worker_id text, _machine text, _pid bigint, _pid_started bigint, _notebook text, _duties text,
     _scrapers text[], _lanes text[], _queues text[], _pool text[], _exit text[], _want int, _ahead bigint,
-    _tokens bigint[], _patient boolean,
+    _tokens bigint[], _patient boolean, _private text[], _stream text[], _text bytea[], _keep bigint[],
     _run_id text[], _task bigint[], _token bigint[], _kind smallint[], _started bigint[], _wait bigint[], _penalty int[],
     _requests int[], _received bigint[], _refused int[], _duplicates int[], _crawl_delay bigint[], _url text[],
-    _note text[], _group text[], _n int[], _body bytea[],
+    _note text[], _group text[], _n int[], _body bytea[], _pace bigint[], _cause text[],
+    _told_of int[], _told_exit text[], _told_ok boolean[],
     _link_of int[], _link_url text[], _link_site text[], _link_key bytea[], _link_lane text[], _link_handler text[],
     _link_priority int[], _link_depth int[], _link_wait bigint[], _link_ttl bigint[], _link_extra text[]
 ) RETURNS TABLE (
     task bigint, token bigint, exit text, start_at bigint, start_by bigint, expires_at bigint, delay bigint,
     exclusive boolean, penalty int, run_id text, url text, site text, handler text, priority int, depth int, attempts int,
     crashes int, extra text, scraper text, lane text,
-    moment bigint, wake_at bigint, remaining bigint, stood bigint[], busy boolean
+    moment bigint, wake_at bigint, remaining bigint, stood bigint[], busy boolean, exit_failures int
 )
 LANGUAGE plpgsql
 AS $$
@@ -29,6 +32,7 @@ DECLARE
     _stood bigint[] := '{}';
     _link_run int[];
     _fresh boolean[];
+    _link_sites int[];
     _tighten boolean;
     _due record;
     _given int := 0;
@@ -38,9 +42,19 @@ DECLARE
     _changes bigint;
     _busy boolean := false;
     _wake_at bigint;
+    _ways record;
+    _known text[];  -- exits about which there is something to heed; null = none. _ways says what
+    _failures int[];
+    _open record;
+    _most int;
+    _later_lines int[] := '{}';  -- lines that are of no use before _later_at, however early their visits are due
+    _later_at bigint[] := '{}';
 BEGIN
     _now := moment(_now);
     LOCK TABLE tally_change, item IN ROW EXCLUSIVE MODE;
+    IF cardinality(_stream) > 0 THEN
+        PERFORM keep_notes(_now, _stream, _text, _keep);
+    END IF;
     IF cardinality(_task) > 0 THEN
         IF cardinality(_link_of) > 0 THEN
             SELECT array_agg(t.run ORDER BY u.nth) INTO _link_run
@@ -51,29 +65,38 @@ BEGIN
                   AND r.id = t.run AND r.run_id = _run_id[u.settlement] AND r.state <> 'cancelled'
                 OFFSET 0) AS t ON true;
             _fresh := remember(_link_run, _link_key);
-            PERFORM open_places(_link_run, _link_site, _link_lane, _fresh);
+            _link_sites := open_places(_link_run, _link_site, _link_lane, _fresh);
         END IF;
-        _tighten := lock_settled(_task, _token, _link_run, _link_site, _fresh);
+        _tighten := lock_settled(_task, _token, _link_run, _link_sites);
         _stood := settle(_now, _run_id, _task, _token, _kind, _started, _wait, _penalty, _requests, _received, _refused,
-                         _duplicates, _crawl_delay, _url, _note, _group, _n, _body);
+                         _duplicates, _crawl_delay, _url, _note, _group, _n, _body, _pace, _cause);
         IF cardinality(_stood) < cardinality(_task) THEN
             PERFORM refuse(_run_id, _stood);
         END IF;
         IF _fresh IS NOT NULL THEN
-            PERFORM let_links_in(_now, _stood, _link_of, _link_run, _link_url, _link_site, _link_lane, _link_handler,
+            PERFORM let_links_in(_now, _stood, _link_of, _link_run, _link_url, _link_sites, _link_lane, _link_handler,
                                  _link_priority, _link_depth, _link_wait, _link_ttl, _link_extra, _fresh,
                                  _tighten);
+        END IF;
+        IF cardinality(_told_of) > 0 THEN
+            PERFORM learn(_now, _stood, _told_of, _told_exit, _told_ok);
         END IF;
     END IF;
     IF NOT _patient THEN
         PERFORM ripen(_now, 1000);
     END IF;
-    _worker := greet(_now, _worker_id, _machine, _pid, _pid_started, _notebook);
+    _worker := greet(_now, _worker_id, _machine, _pid, _pid_started, _notebook, _duties);
 
     IF _want > 0 THEN
+        IF EXISTS (SELECT 1 FROM exit_book AS b WHERE b.failures > 0 OR b.quarantined_until > 0 OR b.cap > 0) THEN
+            SELECT * INTO _ways FROM find_ways(_now, _exit, _patient);
+            _known := _ways.names;
+            _failures := _ways.failures;
+            _patient := _patient AND NOT _ways.guarded;
+        END IF;
         -- Preferred lanes first; within a lane at random, so that no run waits behind another for ever.
         FOR _line IN
-            SELECT l.id, l.lane, l.scraper, l.auto_ack, floor_of(l.id) AS floor,
+            SELECT l.id, l.lane, l.scraper, l.auto_ack, l.pool = ANY (_private) AS own, floor_of(l.id) AS floor,
                    ARRAY(SELECT u.exit FROM unnest(_pool, _exit) AS u (pool, exit) WHERE u.pool = l.pool) AS exits
             FROM lines_asked(_scrapers, _lanes, _queues) AS a
             CROSS JOIN LATERAL (SELECT * FROM line WHERE line.id = a.line OFFSET 0) AS l
@@ -81,14 +104,36 @@ BEGIN
             ORDER BY array_position(_lanes, l.lane), random()
         LOOP
             EXIT WHEN _given >= _want;
-            FOR _round IN 1 .. 8 LOOP
-                SELECT * INTO _due FROM lock_due(_line.id, _line.floor, _now + _ahead, _want - _given, _patient);
+            FOR _round IN 1 .. CASE WHEN _line.own THEN 1 ELSE 8 END LOOP
+                _most := _want - _given;
+                SELECT _line.exits AS exits, NULL::int[] AS rooms, NULL::bigint AS look_at INTO _open;
+                IF _known IS NOT NULL THEN
+                    SELECT * INTO _open FROM open_ways(_now, _line.exits, _ways.names, _ways.rooms, _ways.open_at);
+                    _most := least(_most, _open.room);
+                    IF _open.exits IS NULL THEN
+                        _later_lines := _later_lines || _line.id;
+                        _later_at := _later_at || _open.open_at;
+                        EXIT;
+                    END IF;
+                END IF;
+                SELECT * INTO _due
+                FROM lock_due(_line.id, _line.floor, _now + _ahead, CASE WHEN _line.own THEN 4 * _most + 64 ELSE _most END,
+                              _patient);
                 EXIT WHEN _due.sites IS NULL;
                 RETURN QUERY
-                SELECT d.*, _line.scraper, _line.lane, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::boolean
-                FROM draw(_now, _now + _ahead, _line.id, _line.auto_ack, _line.exits, _want - _given, _worker,
-                          _tokens[_given + 1 : _want], _due.sites, _due.visits) AS d;
+                SELECT d.*, _line.scraper, _line.lane, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::boolean,
+                       coalesce(_failures[array_position(_known, d.exit)], 0)
+                FROM draw(_now, _now + _ahead, _line.id, _line.auto_ack, _open.exits, _open.rooms, _open.look_at, _line.own,
+                          _most, _worker, _tokens[_given + 1 : _want], _due.sites, _due.visits) AS d;
                 GET DIAGNOSTICS _many = ROW_COUNT;
+                IF _line.own AND _given + _many < _want THEN
+                    _later_lines := _later_lines || _line.id;
+                    _later_at := _later_at || look_again(_now, _line.id, _due.sites, _line.exits, 4 * _most + 64) - _ahead;
+                END IF;
+                IF _known IS NOT NULL AND _many > 0 THEN
+                    PERFORM note_probes(_ways.tried, _tokens);
+                    SELECT * INTO _ways FROM find_ways(_now, _exit, false);
+                END IF;
                 _given := _given + _many;
                 _patient := false;
                 EXIT WHEN _given >= _want;
@@ -107,7 +152,7 @@ BEGIN
         _wake_at := CASE WHEN _waiting > 0 THEN _now END;
     ELSE
         _wake_at := least(
-            (SELECT min(greatest(_now, v.due_at - _ahead))
+            (SELECT min(greatest(_now, v.due_at - _ahead, _later_at[array_position(_later_lines, u.line)]))
              FROM unnest(_drawable) AS u (line)
              CROSS JOIN LATERAL (SELECT floor_of(u.line) AS floor OFFSET 0) AS l
              CROSS JOIN LATERAL (
@@ -128,6 +173,6 @@ BEGIN
     RETURN QUERY
     SELECT NULL::bigint, NULL::bigint, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::boolean,
            NULL::int, NULL, NULL, NULL, NULL, NULL::int, NULL::int, NULL::int, NULL::int, NULL, NULL, NULL,
-           _now, _wake_at, _remaining, _stood, _busy;
+           _now, _wake_at, _remaining, _stood, _busy, NULL::int;
 END
 $$;

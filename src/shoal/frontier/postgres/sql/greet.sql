@@ -1,5 +1,6 @@
 -- Who the worker is, and that it was seen now (to half a second). Answers its number.
-CREATE FUNCTION greet(_now bigint, _worker_id text, _machine text, _pid bigint, _pid_started bigint, _notebook text)
+CREATE FUNCTION greet(_now bigint, _worker_id text, _machine text, _pid bigint, _pid_started bigint, _notebook text,
+                      _duties text)
 RETURNS int
 LANGUAGE plpgsql
 AS $$
@@ -8,8 +9,8 @@ DECLARE
 BEGIN
     SELECT id, seen_at INTO _worker FROM worker WHERE worker_id = _worker_id;
     IF NOT FOUND THEN
-        INSERT INTO worker (worker_id, machine, pid, pid_started, notebook, seen_at)
-        VALUES (_worker_id, _machine, _pid, _pid_started, _notebook, _now)
+        INSERT INTO worker (worker_id, machine, pid, pid_started, notebook, duties, seen_at)
+        VALUES (_worker_id, _machine, _pid, _pid_started, _notebook, _duties, _now)
         ON CONFLICT (worker_id) DO UPDATE SET seen_at = excluded.seen_at
         RETURNING id INTO _worker.id;
     ELSIF _worker.seen_at < _now - 500 THEN

@@ -1,6 +1,6 @@
 -- The links of settlements that stood take their places. What stood when their keys were remembered must still stand.
 CREATE FUNCTION let_links_in(
-    _now bigint, _stood bigint[], _link_of int[], _run int[], _url text[], _site text[], _lane text[], _handler text[],
+    _now bigint, _stood bigint[], _link_of int[], _run int[], _url text[], _site int[], _lane text[], _handler text[],
     _priority int[], _depth int[], _wait bigint[], _ttl bigint[], _extra text[], _fresh boolean[], _tighten boolean
 ) RETURNS void
 LANGUAGE plpgsql SET enable_hashjoin = on

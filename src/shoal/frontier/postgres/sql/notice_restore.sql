@@ -7,7 +7,8 @@ BEGIN
         RETURN;
     END IF;
     LOCK TABLE tally_change, item IN SHARE ROW EXCLUSIVE MODE;
-    UPDATE ledger SET upto = '0', shift = coalesce((SELECT max(i.id) >> 20 FROM item AS i), 0) + 1
+    UPDATE ledger SET upto = '0', shift = coalesce(greatest(
+        (SELECT max(i.id) >> 20 FROM item AS i), (SELECT max(n.id) >> 20 FROM note AS n)), 0) + 1
     WHERE upto > pg_snapshot_xmax(pg_current_snapshot());
     UPDATE tally_change SET xid = pg_current_xact_id();
 END

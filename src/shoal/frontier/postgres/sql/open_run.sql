@@ -1,4 +1,4 @@
--- A run that takes tasks. Raises SH404 = no such run, SH410 = it was cancelled.
+-- A run that takes tasks. Raises SH404 = no such run, SH410 = it was cancelled, SH423 and SH425 as refuse_moving.
 CREATE FUNCTION open_run(_run_id text) RETURNS run
 LANGUAGE plpgsql
 AS $$
@@ -11,6 +11,7 @@ BEGIN
     ELSIF _run.state = 'cancelled' THEN
         RAISE EXCEPTION 'run % was cancelled', _run_id USING ERRCODE = 'SH410';
     END IF;
+    PERFORM refuse_moving(_run);
     RETURN _run;
 END
 $$;

@@ -1,7 +1,8 @@
 -- New tasks take their places. The caller holds the locks of their sites. Answers how many.
+-- Lists may end early where nothing but nulls would follow.
 -- _tighten: the rules of some of the sites are not those of the runs.
 CREATE FUNCTION put_in_line(
-    _now bigint, _run int[], _url text[], _site text[], _lane text[], _handler text[], _priority int[], _depth int[],
+    _now bigint, _run int[], _url text[], _site int[], _lane text[], _handler text[], _priority int[], _depth int[],
     _wait bigint[], _ttl bigint[], _extra text[], _fresh boolean[], _tighten boolean
 ) RETURNS int
 LANGUAGE plpgsql
@@ -12,20 +13,23 @@ BEGIN
     IF _tighten THEN
         PERFORM tighten_sites(_run, _site, _fresh);
     END IF;
-    WITH fresh AS MATERIALIZED (
+    WITH kinds AS MATERIALIZED (
+        SELECT u.run, u.lane, l.id AS line, (r.lanes -> u.lane ->> 'ttl')::bigint AS ttl
+        FROM (SELECT DISTINCT u.run, u.lane FROM unnest(_run, _lane, _fresh) AS u (run, lane, fresh) WHERE u.fresh) AS u
+        CROSS JOIN LATERAL (SELECT * FROM run WHERE run.id = u.run OFFSET 0) AS r
+        CROSS JOIN LATERAL (
+            SELECT line.id FROM line
+            WHERE line.queue = r.queue AND line.scraper = r.scraper AND line.lane = u.lane AND line.pool = r.pool
+            OFFSET 0) AS l
+    ), fresh AS MATERIALIZED (
         SELECT nextval('task_number') AS id, f.*
         FROM (
-            SELECT u.run, l.id AS line, s.id AS site, u.url, u.handler, u.priority, u.depth, u.extra,
-                   CASE WHEN u.wait > 0 THEN _now + u.wait END AS not_before,
-                   _now + least(u.ttl, (r.lanes -> u.lane ->> 'ttl')::bigint) AS expires_at
+            SELECT u.run, k.line, u.site, u.url, u.handler, coalesce(u.priority, 0) AS priority,
+                   coalesce(u.depth, 0) AS depth, u.extra, CASE WHEN u.wait > 0 THEN _now + u.wait END AS not_before,
+                   _now + least(u.ttl, k.ttl) AS expires_at
             FROM unnest(_run, _url, _site, _lane, _handler, _priority, _depth, _wait, _ttl, _extra, _fresh)
                  WITH ORDINALITY AS u (run, url, site, lane, handler, priority, depth, wait, ttl, extra, fresh, n)
-            CROSS JOIN LATERAL (SELECT * FROM run WHERE run.id = u.run OFFSET 0) AS r
-            CROSS JOIN LATERAL (
-                SELECT line.id FROM line
-                WHERE line.queue = r.queue AND line.scraper = r.scraper AND line.lane = u.lane AND line.pool = r.pool
-                OFFSET 0) AS l
-            CROSS JOIN LATERAL (SELECT site.id FROM site WHERE site.key = u.site OFFSET 0) AS s
+            JOIN kinds AS k ON k.run = u.run AND k.lane = u.lane
             WHERE u.fresh
             ORDER BY u.n
         ) AS f
@@ -34,14 +38,24 @@ BEGIN
         SELECT f.id, place_of(f.priority, f.id), f.not_before, f.expires_at, f.run, f.line, f.site, f.priority, f.depth,
                (f.not_before IS NOT NULL)::int, f.url, f.handler, f.extra
         FROM fresh AS f
+    ), visits AS MATERIALIZED (
+        SELECT p.*, v.ctid AS visit_at
+        FROM (
+            SELECT f.site, f.line, min(place_of(f.priority, f.id)) AS floor, count(*) AS ready
+            FROM fresh AS f
+            WHERE f.not_before IS NULL
+            GROUP BY f.site, f.line
+        ) AS p
+        LEFT JOIN LATERAL (
+            SELECT visit.ctid FROM visit WHERE visit.site BETWEEN p.site AND p.site AND visit.line = p.line
+            ORDER BY visit.site DESC, visit.line DESC LIMIT 1) AS v ON true
+    ), grown AS (
+        UPDATE visit SET ready = visit.ready + p.ready, floor = least(visit.floor, p.floor)
+        FROM visits AS p
+        WHERE visit.ctid = p.visit_at
     ), scheduled AS (
         INSERT INTO visit (site, line, due_at, floor, ready)
-        SELECT f.site, f.line, _now, min(place_of(f.priority, f.id)), count(*)
-        FROM fresh AS f
-        WHERE f.not_before IS NULL
-        GROUP BY f.site, f.line
-        ON CONFLICT (site, line) DO UPDATE
-        SET ready = visit.ready + excluded.ready, floor = least(visit.floor, excluded.floor)
+        SELECT p.site, p.line, _now, p.floor, p.ready FROM visits AS p WHERE p.visit_at IS NULL
     ), counted AS (
         INSERT INTO tally_change (run, line, waiting)
         SELECT f.run, f.line, count(*) FROM fresh AS f GROUP BY f.run, f.line

@@ -2,7 +2,7 @@
 CREATE FUNCTION read_runs(_run_id text)
 RETURNS TABLE (
     run_id text, scraper text, mode text, state text, queue text, policy text, input bytea, created_at bigint,
-    ended_at bigint, lanes text, counts bigint[]
+    ended_at bigint, move text, lanes text, counts bigint[]
 )
 LANGUAGE plpgsql
 AS $$
@@ -19,7 +19,7 @@ BEGIN
         FROM tally_change AS d
         WHERE d.xid >= (SELECT g.upto FROM ledger AS g) AND (_run_id IS NULL OR d.run = (SELECT a.id FROM asked AS a))
     )
-    SELECT a.run_id, a.scraper, a.mode, a.state, a.queue, a.policy, a.input, a.created_at, a.ended_at,
+    SELECT a.run_id, a.scraper, a.mode, a.state, a.queue, a.policy, a.input, a.created_at, a.ended_at, a.move,
            coalesce(w.lanes, '{}')::text, coalesce(c.counts, array_fill(0::bigint, ARRAY[16]))
     FROM asked AS a
     LEFT JOIN (

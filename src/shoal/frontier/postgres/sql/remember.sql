@@ -4,20 +4,28 @@ CREATE FUNCTION remember(_run int[], _key bytea[]) RETURNS boolean[]
 LANGUAGE plpgsql SET enable_hashjoin = on
 AS $$
 DECLARE
+    _new record;
     _fresh boolean[];
 BEGIN
-    WITH asked AS MATERIALIZED (
-        SELECT a.run, a.key, a.n, row_number() OVER (PARTITION BY a.run, a.key ORDER BY a.n) AS nth
-        FROM unnest(_run, _key) WITH ORDINALITY AS a (run, key, n)
-    ), new AS (
+    WITH new AS (
         INSERT INTO seen (run, key)
-        SELECT a.run, a.key FROM asked AS a WHERE a.nth = 1 AND a.key IS NOT NULL AND a.run IS NOT NULL ORDER BY 1, 2
+        SELECT a.run, a.key FROM unnest(_run, _key) AS a (run, key)
+        WHERE a.key IS NOT NULL AND a.run IS NOT NULL
+        ORDER BY 1, 2
         ON CONFLICT DO NOTHING
         RETURNING seen.run, seen.key
     )
+    SELECT array_agg(w.run) AS run, array_agg(w.key) AS key INTO _new FROM new AS w;
+    IF cardinality(_new.key) = cardinality(_run) THEN
+        RETURN array_fill(true, ARRAY[cardinality(_run)]);
+    END IF;
     SELECT array_agg(a.run IS NOT NULL AND (a.key IS NULL OR (a.nth = 1 AND w.key IS NOT NULL)) ORDER BY a.n)
     INTO _fresh
-    FROM asked AS a LEFT JOIN new AS w ON w.run = a.run AND w.key = a.key;
+    FROM (
+        SELECT a.run, a.key, a.n, row_number() OVER (PARTITION BY a.run, a.key ORDER BY a.n) AS nth
+        FROM unnest(_run, _key) WITH ORDINALITY AS a (run, key, n)
+    ) AS a
+    LEFT JOIN unnest(_new.run, _new.key) AS w (run, key) ON w.run = a.run AND w.key = a.key;
     RETURN _fresh;
 END
 $$;

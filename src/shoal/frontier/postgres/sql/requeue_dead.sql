@@ -8,14 +8,13 @@ DECLARE
     _answer record;
 BEGIN
     _now := moment(_now);
-    SELECT id INTO _number FROM open_run(_run_id);
     LOCK TABLE tally_change IN ROW EXCLUSIVE MODE;
+    SELECT id INTO _number FROM open_run(_run_id);
     _ids := ARRAY(SELECT d.task FROM dead AS d WHERE d.run = _number AND (_task IS NULL OR d.task = ANY (_task)));
     PERFORM 1 FROM site
     WHERE id = ANY (ARRAY(SELECT DISTINCT d.site FROM dead AS d WHERE d.task = ANY (_ids))) ORDER BY id FOR NO KEY UPDATE;
-    SELECT array_agg(_number) AS run, array_agg(s.key::text) AS site, array_agg(true) AS fresh INTO _answer
-    FROM (SELECT DISTINCT d.site FROM dead AS d WHERE d.task = ANY (_ids)) AS d
-    CROSS JOIN LATERAL (SELECT site.key FROM site WHERE site.id = d.site OFFSET 0) AS s;
+    SELECT array_agg(_number) AS run, array_agg(d.site) AS site, array_agg(true) AS fresh INTO _answer
+    FROM (SELECT DISTINCT d.site FROM dead AS d WHERE d.task = ANY (_ids)) AS d;
     PERFORM tighten_sites(_answer.run, _answer.site, _answer.fresh);
     WITH risen AS MATERIALIZED (
         DELETE FROM dead AS d WHERE d.task = ANY (_ids) RETURNING d.*

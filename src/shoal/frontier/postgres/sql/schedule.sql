@@ -1,12 +1,20 @@
--- Tasks became ready at these sites. A visit that is there already keeps its time.
+-- Tasks became ready at these sites, each named once with its line. A visit that is there already keeps its time.
 CREATE FUNCTION schedule(_now bigint, _site int[], _line int[], _ready int[], _floor bigint[]) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
+    WITH visits AS MATERIALIZED (
+        SELECT u.*, v.ctid AS visit_at
+        FROM unnest(_site, _line, _ready, _floor) AS u (site, line, ready, floor)
+        LEFT JOIN LATERAL (
+            SELECT visit.ctid FROM visit WHERE visit.site BETWEEN u.site AND u.site AND visit.line = u.line
+            ORDER BY visit.site DESC, visit.line DESC LIMIT 1) AS v ON true
+    ), grown AS (
+        UPDATE visit SET ready = visit.ready + p.ready, floor = least(visit.floor, p.floor)
+        FROM visits AS p
+        WHERE visit.ctid = p.visit_at
+    )
     INSERT INTO visit (site, line, due_at, floor, ready)
-    SELECT u.site, u.line, _now, u.floor, u.ready
-    FROM unnest(_site, _line, _ready, _floor) AS u (site, line, ready, floor)
-    ON CONFLICT (site, line) DO UPDATE
-    SET ready = visit.ready + excluded.ready, floor = least(visit.floor, excluded.floor);
+    SELECT p.site, p.line, _now, p.floor, p.ready FROM visits AS p WHERE p.visit_at IS NULL;
 END
 $$;

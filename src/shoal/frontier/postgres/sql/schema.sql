@@ -7,8 +7,11 @@
 --   2. rows of `site`, by id. A site's row is the one lock over everything of that site: its slots, its visits, the state
 --      of its tasks. Whoever changes any of these holds it. Claims take it with SKIP LOCKED and so never wait;
 --   3. rows of `task`, `slot`, `visit`: only under the lock of their site (a renewal takes tasks with SKIP LOCKED);
---   4. `worker` with SKIP LOCKED; `tally_change` is only ever added to;
---   5. rows of `run`, by id; 6. rows of `line` and `tally` that exist (the fold, a pause); nothing is waited for after that.
+--   4. rows of `exit_book`, by name: settlements that tell about exits wait for those. Claims take those with a cap and those
+--      that are tried again with SKIP LOCKED; a patient claim, which holds nothing yet, waits for them and then passes over
+--      sites that are locked. So nobody who holds one waits for a site;
+--   5. `worker` with SKIP LOCKED; `tally_change` is only ever added to;
+--   6. rows of `run`, by id; 7. rows of `line` and `tally` that exist (the fold, a pause); nothing is waited for after that.
 
 CREATE TABLE run (
     id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -23,6 +26,7 @@ CREATE TABLE run (
     created_at bigint NOT NULL,
     ended_at bigint,
     results_until bigint,
+    move text,
     -- what the frontier needs of the policy
     delay bigint NOT NULL,
     site_delay bigint NOT NULL,
@@ -30,6 +34,8 @@ CREATE TABLE run (
     pool text NOT NULL,
     lease bigint NOT NULL,
     hard_timeout bigint NOT NULL,
+    limit_exits int NOT NULL,
+    limit_window bigint NOT NULL,
     crashes int NOT NULL,
     results_ttl bigint,
     lanes jsonb NOT NULL
@@ -57,23 +63,38 @@ CREATE INDEX line_active ON line (scraper, lane) WHERE waiting + live <> 0;
 
 -- `begun_at`: by when the last request has surely begun, over all exits; kept where `site_delay` is set. `last_token`: the
 -- lease that moved it last, `begun_before`: what it was before that. The rules are added when a claim looks at it, so that
--- a stricter rule counts from starts that were made before it came.
+-- a stricter rule counts from starts that were made before it came. `pace`: because the site was found to suffer; 0 = none.
+-- `blocked_until`: a rate limit of the whole site, `cause`: what was said then. `probing`: after it, one request goes first,
+-- `probe`: the token of its lease, while that is out.
 CREATE TABLE site (
     id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     concurrency int NOT NULL,
     delay bigint NOT NULL,
     site_delay bigint NOT NULL,
     crawl_delay bigint NOT NULL DEFAULT 0,
+    pace bigint NOT NULL DEFAULT 0,
     hard_timeout bigint NOT NULL,
     lease bigint NOT NULL,
+    limit_window bigint NOT NULL,
+    limit_exits int NOT NULL,
+    probing boolean NOT NULL DEFAULT false,
+    probe bigint NOT NULL DEFAULT 0,
+    blocked_until bigint NOT NULL DEFAULT 0,
     begun_at bigint NOT NULL DEFAULT 0,
     begun_before bigint NOT NULL DEFAULT 0,
     last_token bigint NOT NULL DEFAULT 0,
-    key text NOT NULL COLLATE "C" UNIQUE
+    key text NOT NULL COLLATE "C" UNIQUE,
+    cause text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 
+-- A slot by its site and exit, and a visit by its site and line, are there once: whoever adds one holds the lock of the
+-- site. Their indexes do not say so, because a unique index looks at all that an old snapshot keeps of a row, whenever the
+-- row changes. For the same reason they are searched from their ends, where the newest is found first: "site BETWEEN x AND
+-- x … ORDER BY site DESC LIMIT 1", where "site = x" would leave the direction to the planner.
+
 -- `begun_at`: as in `site`, for this exit alone. `blocked_until`: a rate limit, or a lost lease whose request may still be
--- under way. `penalty`: rate limits in a row.
+-- under way, or a ban. `penalty`: rate limits in a row when the last one came, at `limited_at`; `limited_until`: what it
+-- said. `probing`, `probe`: as in `site`. `cause`: what was said, '' = nothing; null = was never limited nor banned.
 CREATE TABLE slot (
     site int NOT NULL,
     live int NOT NULL DEFAULT 0,
@@ -83,9 +104,15 @@ CREATE TABLE slot (
     last_at bigint NOT NULL DEFAULT 0,
     last_token bigint NOT NULL DEFAULT 0,
     penalty int NOT NULL DEFAULT 0,
+    probing boolean NOT NULL DEFAULT false,
+    probe bigint NOT NULL DEFAULT 0,
+    limited_at bigint NOT NULL DEFAULT 0,
+    limited_until bigint NOT NULL DEFAULT 0,
     exit text NOT NULL COLLATE "C",
-    PRIMARY KEY (site, exit)
+    cause text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+CREATE INDEX slot_site ON slot (site, exit);
+CREATE INDEX slot_limited ON slot (exit) WHERE cause IS NOT NULL;
 
 -- For each line, the sites that have tasks ready (and how many), by the time they may next be visited. `due_at` is never
 -- later than the truth; where it is earlier, the claim that meets it corrects it. No ready task has a `place` below
@@ -95,9 +122,9 @@ CREATE TABLE visit (
     line int NOT NULL,
     due_at bigint NOT NULL,
     floor bigint NOT NULL,
-    ready int NOT NULL,
-    PRIMARY KEY (site, line)
+    ready int NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+CREATE INDEX visit_site ON visit (site, line);
 CREATE INDEX visit_due ON visit (line, due_at);
 
 -- No visit of a line is due before its newest `floor`, so that claims need not walk over what lay there before and cannot
@@ -155,7 +182,8 @@ CREATE TABLE worker (
     gone boolean NOT NULL DEFAULT false,
     worker_id text NOT NULL UNIQUE,
     machine text NOT NULL,
-    notebook text
+    notebook text,
+    duties text NOT NULL
 ) WITH (fillfactor = 50);
 
 CREATE TABLE seen (
@@ -163,6 +191,29 @@ CREATE TABLE seen (
     key bytea NOT NULL,
     PRIMARY KEY (run, key)
 );
+
+-- Exits that were put, have failed or were banned. `probe`: the token of the lease by which it was last tried again; it is
+-- out as long as there is such a lease. Claims look only at those about which there is something to heed.
+CREATE TABLE exit_book (
+    name text COLLATE "C" PRIMARY KEY,
+    cap int NOT NULL DEFAULT 0,
+    failures int NOT NULL DEFAULT 0,
+    quarantined_until bigint NOT NULL DEFAULT 0,
+    probe bigint NOT NULL DEFAULT 0,
+    address text NOT NULL DEFAULT '',
+    pools text[] NOT NULL DEFAULT '{}'
+) WITH (fillfactor = 50);
+CREATE INDEX exit_heeded ON exit_book (name) WHERE failures > 0 OR quarantined_until > 0 OR cap > 0;
+
+-- `id` is made as that of an item.
+CREATE TABLE note (
+    id bigint NOT NULL,
+    expires_at bigint,
+    stream text NOT NULL COLLATE "C",
+    body bytea NOT NULL,
+    PRIMARY KEY (stream, id)
+);
+CREATE INDEX note_expiry ON note (expires_at) WHERE expires_at IS NOT NULL;
 
 -- One row per settled task: `body` is the JSON array of the `n` items it gave. `id` is made of the transaction and the
 -- place in it: see read_items.

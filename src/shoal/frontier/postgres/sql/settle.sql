@@ -1,28 +1,35 @@
 -- Give effect to each settlement whose lease still stands; the caller holds the locks of their sites. Answers which did, by their position.
 -- _kind: 0 done, 1 retry, 2 snooze, 3 dead, 4 drop. _url: where items come from, or the next step of a redirect.
--- _note: the reason of a dead letter, or the new `extra` of a snoozed task.
+-- Lists may end early where nothing but nulls would follow: no wait, no penalty, nothing to count.
+-- _note: the reason of a dead letter, or the new `extra` of a snoozed task. _cause: what a rate limit said.
 CREATE FUNCTION settle(
     _now bigint, _run_id text[], _task bigint[], _token bigint[], _kind smallint[], _started bigint[], _wait bigint[],
     _penalty int[], _requests int[], _received bigint[], _refused int[], _duplicates int[], _crawl_delay bigint[],
-    _url text[], _note text[], _group text[], _n int[], _body bytea[]
+    _url text[], _note text[], _group text[], _n int[], _body bytea[], _pace bigint[], _cause text[]
 ) RETURNS bigint[]
 LANGUAGE plpgsql
 AS $$
 DECLARE
     _answer record;
+    _lines int[];
 BEGIN
+    -- Where there are few lines, the visits of a site are looked for line by line, and each is found at once.
+    SELECT CASE WHEN count(*) <= 4 THEN array_agg(l.id) END INTO _lines
+    FROM (SELECT line.id FROM line ORDER BY line.id LIMIT 5) AS l;
     WITH standing AS MATERIALIZED (
         SELECT DISTINCT ON (t.id)
                u.*, t.id, t.run, t.line, t.site, t.exit, t.place, l.auto_ack, r.cancelled,
                NOT r.cancelled AND NOT l.auto_ack AS free, NOT r.cancelled AND u.kind = 0 AS keep,
                coalesce(u.crawl_delay, s.crawl_delay) AS asked, s.delay, s.site_delay, s.crawl_delay AS known_delay,
+               coalesce(u.pace, s.pace) AS slowed, s.probing AS site_probing, s.probe AS site_probe, k.probe AS slot_probe,
+               coalesce(u.kind = 2 AND u.wait > 0, false) AS limited,
                s.last_token AS site_last, s.begun_at AS site_begun, s.begun_before AS site_before,
-               k.last_token AS slot_last, k.begun_at AS slot_begun, k.begun_before AS slot_before, k.blocked_until,
+               k.ctid AS slot_at, k.last_token AS slot_last, k.begun_at AS slot_begun, k.begun_before AS slot_before, k.blocked_until,
                k.penalty AS slot_penalty
         FROM unnest(_run_id, _task, _token, _kind, _started, _wait, _penalty, _requests, _received, _refused,
-                    _duplicates, _crawl_delay, _url, _note, _group, _n, _body)
+                    _duplicates, _crawl_delay, _url, _note, _group, _n, _body, _pace, _cause)
              WITH ORDINALITY AS u (run_id, task, token, kind, started, wait, penalty, requests, received, refused,
-                                   duplicates, crawl_delay, url, note, group_name, n, body, nth)
+                                   duplicates, crawl_delay, url, note, group_name, n, body, pace, cause, nth)
         CROSS JOIN LATERAL (
             SELECT * FROM task WHERE task.id = u.task AND task.token = u.token OFFSET 0) AS t
         CROSS JOIN LATERAL (
@@ -30,7 +37,9 @@ BEGIN
             WHERE run.id = t.run AND run.run_id = u.run_id OFFSET 0) AS r
         CROSS JOIN LATERAL (SELECT line.auto_ack FROM line WHERE line.id = t.line OFFSET 0) AS l
         CROSS JOIN LATERAL (SELECT * FROM site WHERE site.id = t.site OFFSET 0) AS s
-        CROSS JOIN LATERAL (SELECT * FROM slot WHERE slot.site = t.site AND slot.exit = t.exit OFFSET 0) AS k
+        CROSS JOIN LATERAL (
+            SELECT slot.ctid, slot.* FROM slot WHERE slot.site BETWEEN t.site AND t.site AND slot.exit = t.exit
+            ORDER BY slot.site DESC, slot.exit DESC LIMIT 1) AS k
         ORDER BY t.id, u.nth
     ), ended AS (
         DELETE FROM task USING standing AS d
@@ -38,7 +47,7 @@ BEGIN
     ), returned AS (
         UPDATE task
         SET state = CASE b.kind WHEN 1 THEN 1 ELSE 0 END,
-            not_before = CASE b.kind WHEN 1 THEN _now + b.wait END,
+            not_before = CASE b.kind WHEN 1 THEN _now + coalesce(b.wait, 0) END,
             attempts = task.attempts + CASE b.kind WHEN 1 THEN 1 ELSE 0 END,
             url = CASE b.kind WHEN 2 THEN coalesce(b.url, task.url) ELSE task.url END,
             extra = CASE b.kind WHEN 2 THEN coalesce(b.note, task.extra) ELSE task.extra END,
@@ -68,27 +77,27 @@ BEGIN
                count(*) FILTER (WHERE d.free AND d.kind = 4),
                count(*) FILTER (WHERE d.cancelled AND NOT d.auto_ack),
                coalesce(sum(d.n) FILTER (WHERE d.keep), 0),
-               sum(d.requests), sum(d.received),
+               coalesce(sum(d.requests), 0), coalesce(sum(d.received), 0),
                count(*) FILTER (WHERE d.free AND d.kind = 1),
                count(*) FILTER (WHERE d.free AND d.kind = 2 AND d.wait > 0),
-               sum(d.duplicates), sum(d.refused)
+               coalesce(sum(d.duplicates), 0), coalesce(sum(d.refused), 0)
         FROM standing AS d
         GROUP BY d.run, d.line
     ), freed AS MATERIALIZED (
         -- The lease that was granted last knows when the last request began, or that the clock stands where it stood
         -- before. For any other, the clock was already set by those granted later, to the latest moment they may begin.
-        SELECT f.site, f.exit, count(*) AS many,
+        SELECT f.site, max(f.slot_at) AS slot_at, count(*) AS many,
                greatest(CASE WHEN bool_or(f.token = f.slot_last) THEN max(f.slot_before) ELSE max(f.slot_begun) END,
                         max(f.started)) AS begun_at,
                greatest(max(f.slot_before), max(f.started) FILTER (WHERE f.token <> f.slot_last)) AS begun_before,
                greatest(max(f.blocked_until), max(_now + f.wait) FILTER (WHERE f.limited)) AS blocked_until,
-               greatest(0, coalesce(max(f.penalty) FILTER (WHERE f.nth = f.limited_nth), max(f.slot_penalty))
-                           - count(*) FILTER (WHERE f.kind <> 2 AND f.started > 0 AND f.nth > f.limited_nth)) AS penalty,
-               max(greatest(f.delay, f.asked)) FILTER (WHERE f.nth = f.last_nth) AS delay
+               bool_or(f.limited) AS limited, max(_now + f.wait) FILTER (WHERE f.limited) AS limited_until,
+               coalesce(max(f.penalty) FILTER (WHERE f.nth = f.limited_nth), max(f.slot_penalty)) AS penalty,
+               max(f.cause) FILTER (WHERE f.nth = f.limited_nth) AS cause, bool_or(f.token = f.slot_probe) AS probed,
+               bool_or(f.token = f.slot_probe AND f.started IS NOT NULL) AS well,
+               max(greatest(f.delay, f.asked, f.slowed)) FILTER (WHERE f.nth = f.last_nth) AS delay
         FROM (
-            SELECT d.*, d.kind = 2 AND d.wait > 0 AS limited,
-                   coalesce(max(d.nth) FILTER (WHERE d.kind = 2 AND d.wait > 0) OVER (PARTITION BY d.site, d.exit), 0)
-                   AS limited_nth,
+            SELECT d.*, max(d.nth) FILTER (WHERE d.limited) OVER (PARTITION BY d.site, d.exit) AS limited_nth,
                    max(d.nth) OVER (PARTITION BY d.site, d.exit) AS last_nth
             FROM standing AS d
         ) AS f
@@ -96,11 +105,19 @@ BEGIN
     ), slots AS (
         UPDATE slot
         SET live = slot.live - f.many, begun_at = f.begun_at, begun_before = f.begun_before,
-            blocked_until = f.blocked_until, penalty = f.penalty
+            blocked_until = f.blocked_until, penalty = f.penalty, probing = f.limited OR slot.probing AND NOT f.well,
+            probe = CASE WHEN f.limited OR f.probed THEN 0 ELSE slot.probe END,
+            limited_at = CASE WHEN f.limited THEN _now ELSE slot.limited_at END,
+            limited_until = greatest(slot.limited_until, f.limited_until),
+            cause = CASE WHEN f.limited THEN coalesce(f.cause, '') ELSE slot.cause END
         FROM freed AS f
-        WHERE slot.site = f.site AND slot.exit = f.exit
+        WHERE slot.ctid = f.slot_at
     ), paced AS MATERIALIZED (
-        SELECT d.site, d.site_delay, bool_or(d.asked <> d.known_delay) AS changed,
+        SELECT d.site, d.site_delay,
+               bool_or(d.asked <> d.known_delay OR d.pace IS NOT NULL OR d.token = d.site_probe) AS changed,
+               (array_agg(d.pace ORDER BY d.nth DESC) FILTER (WHERE d.pace IS NOT NULL))[1] AS pace,
+               bool_or(d.token = d.site_probe) AS probed,
+               bool_or(d.token = d.site_probe AND d.started IS NOT NULL AND NOT d.limited) AS well,
                CASE WHEN d.site_delay = 0 THEN max(d.site_begun)
                     ELSE greatest(CASE WHEN bool_or(d.token = d.site_last) THEN max(d.site_before)
                                        ELSE max(d.site_begun) END, max(d.started)) END AS begun_at,
@@ -110,11 +127,13 @@ BEGIN
                coalesce((array_agg(d.asked ORDER BY d.nth DESC) FILTER (WHERE d.asked <> d.known_delay))[1],
                         max(d.known_delay)) AS crawl_delay
         FROM standing AS d
-        WHERE d.site_delay > 0 OR d.asked <> d.known_delay
+        WHERE d.site_delay > 0 OR d.asked <> d.known_delay OR d.pace IS NOT NULL OR d.token = d.site_probe
         GROUP BY d.site, d.site_delay
     ), sites AS (
         UPDATE site
-        SET begun_at = p.begun_at, begun_before = p.begun_before, crawl_delay = p.crawl_delay
+        SET begun_at = p.begun_at, begun_before = p.begun_before, crawl_delay = p.crawl_delay,
+            pace = coalesce(p.pace, site.pace), probe = CASE WHEN p.probed THEN 0 ELSE site.probe END,
+            probing = site.probing AND NOT p.well, blocked_until = CASE WHEN p.well THEN 0 ELSE site.blocked_until END
         FROM paced AS p
         WHERE site.id = p.site
     ), moved AS (
@@ -122,25 +141,53 @@ BEGIN
         UPDATE visit
         SET due_at = m.due_at
         FROM (
-            SELECT e.site, greatest(_now, min(e.due_at)) AS due_at
+            SELECT m.due_at, v.visit_at
             FROM (
-                SELECT f.site, greatest(f.begun_at + f.delay, f.blocked_until) AS due_at FROM freed AS f
+                SELECT e.site, greatest(_now, min(e.due_at)) AS due_at
+                FROM (
+                    SELECT f.site, greatest(f.begun_at + f.delay, f.blocked_until) AS due_at FROM freed AS f
+                    UNION ALL
+                    SELECT p.site, CASE WHEN p.changed THEN _now ELSE p.begun_at + p.site_delay END FROM paced AS p
+                ) AS e
+                GROUP BY e.site
+            ) AS m
+            CROSS JOIN LATERAL (
+                SELECT v.ctid AS visit_at, v.due_at
+                FROM unnest(_lines) AS l (id)
+                CROSS JOIN LATERAL (
+                    SELECT visit.ctid, visit.due_at FROM visit
+                    WHERE visit.site BETWEEN m.site AND m.site AND visit.line = l.id
+                    ORDER BY visit.site DESC, visit.line DESC LIMIT 1) AS v
                 UNION ALL
-                SELECT p.site, CASE WHEN p.changed THEN _now ELSE p.begun_at + p.site_delay END FROM paced AS p
-            ) AS e
-            GROUP BY e.site
+                SELECT visit.ctid, visit.due_at FROM visit WHERE _lines IS NULL AND visit.site = m.site
+            ) AS v
+            WHERE v.due_at > m.due_at
         ) AS m
-        WHERE visit.site = m.site AND visit.due_at > m.due_at
+        WHERE visit.ctid = m.visit_at
     ), back AS (
         SELECT d.site, d.line, count(*)::int AS ready, min(d.place) AS floor
         FROM standing AS d
         WHERE d.free AND d.kind = 2
         GROUP BY d.site, d.line
+    ), limits AS MATERIALIZED (
+        SELECT d.nth, d.site, coalesce(d.cause, '') AS cause,
+               d.site_probing AND NOT EXISTS (
+                   SELECT 1 FROM standing AS e
+                   WHERE e.site = d.site AND e.nth < d.nth AND e.token = e.site_probe AND e.started IS NOT NULL
+                     AND NOT e.limited) AS again
+        FROM standing AS d
+        WHERE cardinality(_penalty) > 0 AND d.limited
     )
     SELECT (SELECT array_agg(d.nth) FROM standing AS d) AS stood,
            (SELECT array_agg(b.site) FROM back AS b) AS site, (SELECT array_agg(b.line) FROM back AS b) AS line,
-           (SELECT array_agg(b.ready) FROM back AS b) AS ready, (SELECT array_agg(b.floor) FROM back AS b) AS floor
+           (SELECT array_agg(b.ready) FROM back AS b) AS ready, (SELECT array_agg(b.floor) FROM back AS b) AS floor,
+           (SELECT array_agg(l.site ORDER BY l.nth) FROM limits AS l) AS limited,
+           (SELECT array_agg(l.again ORDER BY l.nth) FROM limits AS l) AS again,
+           (SELECT array_agg(l.cause ORDER BY l.nth) FROM limits AS l) AS cause
     INTO _answer;
+    IF _answer.limited IS NOT NULL THEN
+        PERFORM limit_sites(_now, _answer.limited, _answer.again, _answer.cause);
+    END IF;
     IF _answer.site IS NOT NULL THEN
         PERFORM schedule(_now, _answer.site, _answer.line, _answer.ready, _answer.floor);
     END IF;

@@ -54,6 +54,13 @@ BEGIN
     WHERE results_until <= _now AND NOT EXISTS (SELECT 1 FROM item AS i WHERE i.run = run.id);
     DELETE FROM cache WHERE key = ANY (ARRAY(
         SELECT c.key FROM cache AS c WHERE c.expires_at <= _now LIMIT _most FOR UPDATE SKIP LOCKED));
+    DELETE FROM note USING (
+        SELECT n.stream, n.id FROM note AS n WHERE n.expires_at <= _now ORDER BY n.expires_at LIMIT _most
+        FOR UPDATE SKIP LOCKED
+    ) AS o
+    WHERE note.stream = o.stream AND note.id = o.id;
+    GET DIAGNOSTICS _many = ROW_COUNT;
+    more := more OR _many = _most;
     PERFORM forget_workers(_now, _gone);
     PERFORM check_floors(_now);
     PERFORM fold();

@@ -146,21 +146,28 @@ local function end_expired(most)
         return 0
     end
     many('ZREM', base .. 'x', members)
-    local touched = {}
+    local touched, later = {}, {}
     for _, member in ipairs(members) do
         local id, number, line, name = string.match(member, '^(%d+):(%d+):(%d+):(.*)$')
         local run = run_of(tonumber(number))
         line = tonumber(line)
-        if call('HEXISTS', base .. 'aside', id) == 1 then
+        local leaving = way_of(run) == 'leaving'
+        if leaving then -- what is being carried away is left as it is
+            later[#later + 1] = now + 60000
+            later[#later + 1] = member
+        elseif call('HEXISTS', base .. 'aside', id) == 1 then
             take_aside(id, number, line, name)
         else
             touched[line] = touched[line] or {}
             touched[line][name] = true
         end
-        count(run, 'waiting', -1)
-        count(run, 'expired', 1)
-        move(run, line_of(line), -1, 0)
+        if not leaving then
+            count(run, 'waiting', -1)
+            count(run, 'expired', 1)
+            move(run, line_of(line), -1, 0)
+        end
     end
+    many('ZADD', base .. 'x', later)
     for line, names in pairs(touched) do
         for name in pairs(names) do
             trim(line, name)

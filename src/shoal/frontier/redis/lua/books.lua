@@ -6,9 +6,9 @@ local decides = false -- whether this script is the one that decides how a run i
 local function run_of(number)
     local run = runs[number]
     if run == nil then
-        local row = call('HMGET', base .. 'r:' .. number, 'id', 'state', 'sealed', 'rules')
+        local row = call('HMGET', base .. 'r:' .. number, 'id', 'state', 'sealed', 'rules', 'move')
         run = row[1] and {number = number, id = row[1], state = row[2], sealed = row[3] == '1',
-                          rules = cmsgpack.unpack(row[4]), counts = {}, lines = {}} or false
+                          rules = cmsgpack.unpack(row[4]), move = row[5], counts = {}, lines = {}} or false
         runs[number] = run
     end
     return run
@@ -17,6 +17,12 @@ end
 local function find_run(id)
     local number = call('HGET', base .. 'runs', id)
     return number and run_of(tonumber(number))
+end
+
+-- How a run is on its way between two stores, where that closes it here: 'leaving', 'arriving', or nil.
+local function way_of(run)
+    local state = run.state == 'paused' and run.move and string.match(run.move, '"state":"(%a+)"')
+    return (state == 'leaving' or state == 'arriving') and state or nil
 end
 
 local function count(run, name, amount)

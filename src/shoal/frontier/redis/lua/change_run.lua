@@ -1,5 +1,5 @@
 -- needs: prelude books sites queue aside release
--- seal, pause, resume or cancel a run; `finish` and `reopen` where the client has counted all partitions.
+-- seal, pause, resume, cancel or `turn` a run (the mark of its move, if it is `before`, becomes `after`); `finish` and `reopen` where the client has counted all partitions.
 -- With several partitions the first one decides, and the others `adopt` what it says: the newer version of it wins.
 -- Answers false if there is no such run; else how it is now, if another call is needed, and the runs with nothing left.
 local ENDED = {finished = true, cancelled = true}
@@ -40,6 +40,11 @@ local function become(state)
     end
 end
 
+local function mark(move)
+    run.move = move
+    call('HSET', key, 'move', move)
+end
+
 local function seal()
     run.sealed = true
     call('HSET', key, 'sealed', '1')
@@ -48,13 +53,35 @@ end
 local verbs = {
     look = function() end,
     seal = function()
-        if not run.sealed then
+        if not run.sealed and not way_of(run) then
             seal()
             become(run.state == 'open' and 'running' or run.state)
         end
     end,
     pause = function() become(ENDED[before] and before or 'paused') end,
-    resume = function() become(before == 'paused' and (run.sealed and 'running' or 'open') or before) end,
+    resume = function()
+        local way = way_of(run)
+        if before == 'paused' and way ~= 'arriving' then
+            if way == 'leaving' then
+                mark((string.gsub(run.move, '"state":"leaving"', '"state":"stayed"')))
+            end
+            become(run.sealed and 'running' or 'open')
+        end
+    end,
+    turn = function()
+        local to = question.state
+        if (run.move or '') ~= question.before or ENDED[before] or (to ~= 'leaving' and before ~= 'paused') then
+            return
+        end
+        mark(question.after)
+        if to == 'leaving' then
+            become('paused')
+        elseif to == 'left' then
+            become('cancelled')
+        elseif not question.paused then
+            become(run.sealed and 'running' or 'open')
+        end
+    end,
     cancel = function() become(ENDED[before] and before or 'cancelled') end,
     finish = function()
         if run.sealed and before == 'running' then
@@ -68,11 +95,11 @@ local verbs = {
     end,
 }
 
-local sealed = run.sealed
+local sealed, known_move = run.sealed, run.move
 local as = question.as
 if not as then
     verbs[question.verb]()
-    if partitions > 1 and (run.state ~= before or run.sealed ~= sealed) then
+    if partitions > 1 and (run.state ~= before or run.sealed ~= sealed or run.move ~= known_move) then
         call('HINCRBY', key, 'version', 1)
         call('SADD', base .. 'spread', run.id)
     end
@@ -80,6 +107,9 @@ elseif as.version > tonumber(call('HGET', key, 'version') or 0) then
     call('HSET', key, 'version', as.version)
     if as.sealed and not run.sealed then
         seal()
+    end
+    if as.move then
+        mark(as.move)
     end
     become(as.state)
     call('HDEL', key, 'ended_at', 'results_until')
@@ -100,4 +130,5 @@ close_queues()
 close_sites()
 local quiet = close_books()
 local row = call('HMGET', key, 'version', 'ended_at', 'results_until')
-return pack({run.state, run.sealed, tonumber(row[1] or 0), tonumber(row[2]) or false, tonumber(row[3]) or false, more, quiet})
+return pack({run.state, run.sealed, tonumber(row[1] or 0), tonumber(row[2]) or false, tonumber(row[3]) or false, more, quiet,
+             run.move or false})

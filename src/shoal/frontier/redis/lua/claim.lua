@@ -1,12 +1,18 @@
 -- Handing out tasks, slots first: walk the sites that may be visited now, take the head of each one's own list.
+local granted, granted_count, claim = {}, 0, nil
+
+do -- a block, because Lua bears 200 local names at a time
 local ROUNDS, RIPEN_AT_MOST, LINES_AT_MOST = 8, 1000, 256
 local KEEPS_SORTED = string.rep('-', 65)
-local granted, granted_count, ended_at_claim = {}, 0, 0
+-- Leases as they are answered, in pieces: joined once, at the end. A lease is a msgpack list of 18.
+local LEASE, PIECES = '\220\0\18', 7
+local POLL_AT_LEAST, POLL_AT_MOST = 100, 5000 -- when those with exits of their own look again, if nothing tells
+local ended_at_claim = 0
 local leases, lease_times = {}, {}
-local same = {}
+local same, granted_to = {}, {}
 
 -- Which lines the worker may draw from, preferred lanes first, within a lane at random; and what is left in all of them.
-local function find_lines(scrapers, lanes, queues, exits)
+local function find_lines(scrapers, lanes, queues, exits, own)
     local found, left = {}, 0
     for _, scraper in ipairs(scrapers) do
         for preference, lane in ipairs(lanes) do
@@ -39,7 +45,8 @@ local function find_lines(scrapers, lanes, queues, exits)
                 end
                 local ways = exits[line.pool]
                 if waiting > 0 and ways and ways[1] and call('SISMEMBER', base .. 'held', number) == 0 then
-                    found[#found + 1] = {line = line, exits = ways, waiting = waiting, order = preference + math.random()}
+                    found[#found + 1] = {line = line, ways = ways, exits = ways, private = own[line.pool],
+                                         waiting = waiting, order = preference + math.random()}
                 end
             end
         end
@@ -48,8 +55,37 @@ local function find_lines(scrapers, lanes, queues, exits)
     return found, left
 end
 
+-- Which of its exits a line may use now; and when to look again for the sake of the others.
+local function sort_exits(place, horizon)
+    local usable, again = {}, nil
+    known_exits.load(place.ways)
+    for _, exit in ipairs(place.ways) do
+        local health = known_exits.records[exit]
+        if health and not known_exits.is_usable(health, horizon) then
+            local moment = known_exits.look_again_at(health)
+            again = min(again or moment, moment)
+        else
+            usable[#usable + 1] = exit
+        end
+    end
+    place.exits, place.again, place.sorted_at = usable, again, known_exits.uses
+end
+
 -- The slots through which a site can be visited now, by turns, each as often as it has room; least recently used first.
 local function find_openings(site, slots, rules, pace, horizon, most)
+    local concurrency, limited = rules.concurrency, site[LIMITS] ~= 0
+    if limited then
+        if limits.site_free_at(site) > horizon then
+            return {}
+        elseif limits.is_on_probation(site, WHOLE_SITE) then
+            most = min(most, 1)
+        end
+    end
+    if not slots[2] and rules.site_delay == 0 and (concurrency == 1 or pace > 0) then -- at most one, as for most sites
+        local at = slots[1]
+        local is_open = most > 0 and site[at + S_LIVE] < concurrency and slot_free_at(site, at, pace) <= horizon
+        return is_open and slots or {}
+    end
     local openings, rooms = {}, {}
     if rules.site_delay > 0 then
         if site[slot_of(site, WHOLE_SITE) + S_BEGUN] + rules.site_delay > horizon then
@@ -69,18 +105,19 @@ local function find_openings(site, slots, rules, pace, horizon, most)
     end
     for index = 1, #slots do
         local at = slots[index]
-        if site[at + S_LIVE] < rules.concurrency and slot_free_at(site, at, pace) <= horizon then
+        if site[at + S_LIVE] < concurrency and slot_free_at(site, at, pace) <= horizon then
             rooms[#rooms + 1] = at
         end
     end
     local size = 0
-    for taken = 0, pace > 0 and 0 or rules.concurrency - 1 do
+    for taken = 0, pace > 0 and 0 or concurrency - 1 do
         local before = size
         for index = 1, #rooms do
             local at = rooms[index]
             if size >= most then
                 return openings
-            elseif site[at + S_LIVE] + taken < rules.concurrency then
+            elseif site[at + S_LIVE] + taken < concurrency 
+                    and not (taken > 0 and limited and limits.is_on_probation(site, site[at])) then
                 size = size + 1
                 openings[size] = at
             end
@@ -105,6 +142,9 @@ local function due_at(site, slots, rules, pace)
     if rules.site_delay > 0 then
         moment = max(moment, site[slot_of(site, WHOLE_SITE) + S_BEGUN] + rules.site_delay)
     end
+    if site[LIMITS] ~= 0 then
+        moment = max(moment, limits.site_free_at(site))
+    end
     return moment > now and moment or now
 end
 
@@ -114,11 +154,11 @@ local function start_window(pace)
 end
 
 -- Count one lease on a slot and move its clocks. Answers from when until when it may start, and if it is alone.
-local function take(site, at, token, rules, pace)
+local function take(site, at, token, rules, pace, not_before)
     local site_delay = rules.site_delay
     local start_at = slot_free_at(site, at, pace)
-    if start_at < now then
-        start_at = now
+    if start_at < not_before then
+        start_at = not_before
     end
     site[at + S_LIVE] = site[at + S_LIVE] + 1
     site[at + S_USED], site[at + S_LAST], site[at + S_BEFORE] = now, token, site[at + S_BEGUN]
@@ -144,17 +184,28 @@ end
 local function grant(line, name, site, at, rules, pace, run, entry, id)
     local token = cut(ask.tokens, 9 * granted_count + 1, 9 * granted_count + 9)
     granted_count = granted_count + 1
-    local exit, expires = site[at], now + rules.lease
-    local start_at, start_by, alone = take(site, at, token, rules, pace)
+    local exit, expires, not_before, penalty, failures = site[at], now + rules.lease, now, 0, 0
+    local health, limited = known_exits.any and known_exits.records[exit], site[LIMITS] ~= 0
+    if health then
+        not_before, failures = known_exits.use(exit, health, token, expires)
+    end
+    if limited then
+        not_before = max(not_before, limits.site_free_at(site))
+        penalty = limits.penalty_of(site, at)
+    end
+    local start_at, start_by, alone = take(site, at, token, rules, pace, not_before)
+    if limited then
+        limits.begin_probes(site, exit, token, expires)
+    end
     local member, last, name_head = text(id), 2 * granted_count, head(#name)
     lease_times[last - 1] = text(expires)
     lease_times[last] = member
     -- Most leases of a claim are the same in most respects: what is the same is packed once.
-    local penalty = site[at + S_PENALTY]
     if not (same.start_at == start_at and same.start_by == start_by and same.expires == expires and same.pace == pace
-            and same.alone == alone and same.penalty == penalty and same.exit == exit) then
+            and same.alone == alone and same.penalty == penalty and same.exit == exit and same.failures == failures) then
         same = {start_at = start_at, start_by = start_by, expires = expires, pace = pace, alone = alone,
-                penalty = penalty, exit = exit, packed = pack(exit, start_at, start_by, expires, pace, alone, penalty)}
+                penalty = penalty, exit = exit, failures = failures,
+                packed = pack(exit, start_at, start_by, expires, pace, alone, penalty, failures)}
     end
     local whose = line.whose
     if not whose or line.whose_run ~= run or line.whose_exit ~= exit then
@@ -163,16 +214,36 @@ local function grant(line, name, site, at, rules, pace, run, entry, id)
     end
     leases[last - 1] = member
     leases[last] = token .. whose .. name_head .. name .. (line.auto_ack and '' or entry)
-    granted[granted_count] = '\220\0\17' .. entry .. line.packed .. name_head .. name .. token .. same.packed
-    move(run, line, -1, 1)
-    count(run, 'waiting', -1)
-    count(run, line.auto_ack and 'done' or 'leased', 1)
+    local piece = PIECES * (granted_count - 1)
+    granted[piece + 1], granted[piece + 2], granted[piece + 3], granted[piece + 4] = LEASE, entry, line.packed, name_head
+    granted[piece + 5], granted[piece + 6], granted[piece + 7] = name, token, same.packed
+    granted_to[run] = (granted_to[run] or 0) + 1
+end
+
+-- Count what was granted from a line, once for each run.
+local function close_grants(line)
+    for run, number in pairs(granted_to) do
+        move(run, line, -number, number)
+        count(run, 'waiting', -number)
+        count(run, line.auto_ack and 'done' or 'leased', number)
+        granted_to[run] = nil
+    end
 end
 
 -- Pair the openings of one site with the heads of its list.
-local function take_heads(line, name, site, queue, openings, rules, pace)
+local function take_heads(line, name, site, queue, openings, rules, pace, horizon)
     local opening, spare = 1, 100
     while openings[opening] and spare > 0 do
+        while known_exits.any and openings[opening] do -- an exit may just have come to its bounds
+            local health = known_exits.records[site[openings[opening]]]
+            if not health or known_exits.is_usable(health, horizon) then
+                break
+            end
+            opening = opening + 1
+        end
+        if not openings[opening] then
+            return
+        end
         local entry = pop(line.number, name, queue)
         if not entry then
             return
@@ -208,6 +279,32 @@ local function take_heads(line, name, site, queue, openings, rules, pace)
     end
 end
 
+-- Visit a site: grant what can be granted. Answers when it may be visited again, or nil if nothing is left there.
+local function visit(place, name, want, horizon)
+    local line = place.line
+    local queue, site = queue_of(line.number, name), site_of(name)
+    local rules, pace, slots, exits = rules_of(site), pace_of(site), {}, place.exits
+    for nth = 1, #exits do
+        slots[nth] = slot_of(site, exits[nth])
+    end
+    local openings = find_openings(site, slots, rules, pace, horizon, min(want - granted_count, ready_in(queue)))
+    if openings[1] then
+        take_heads(line, name, site, queue, openings, rules, pace, horizon)
+    end
+    if is_empty(queue) then
+        forget_visit(line.number, name)
+        return nil
+    end
+    local due = due_at(site, slots, rules, pace)
+    if known_exits.any and place.sorted_at ~= known_exits.uses then
+        sort_exits(place, horizon)
+    end
+    if place.again then
+        due = min(due, site[LIMITS] ~= 0 and max(place.again, limits.site_free_at(site)) or place.again)
+    end
+    return due
+end
+
 -- Claim from one line.
 local function draw(place, want, horizon)
     local line = place.line
@@ -220,35 +317,59 @@ local function draw(place, want, horizon)
         end
         load_sites(names)
         load_queues(line.number, names)
-        local later, over, size, exits = {}, {}, 0, place.exits
+        local later, over, size = {}, {}, 0
         for index = 1, #names do
             local name = names[index]
-            local queue, site = queue_of(line.number, name), site_of(name)
-            local rules, pace, slots = rules_of(site), pace_of(site), {}
-            for nth = 1, #exits do
-                slots[nth] = slot_of(site, exits[nth])
-            end
-            local openings = find_openings(site, slots, rules, pace, horizon, min(want - granted_count, ready_in(queue)))
-            if openings[1] then
-                take_heads(line, name, site, queue, openings, rules, pace)
-            end
-            if is_empty(queue) then
-                over[#over + 1] = name
-                forget_visit(line.number, name)
-            else
-                later[size + 1], later[size + 2] = text(due_at(site, slots, rules, pace)), name
+            local due = visit(place, name, want, horizon)
+            if due then
+                later[size + 1], later[size + 2] = text(due), name
                 size = size + 2
+            else
+                over[#over + 1] = name
             end
-            if granted_count >= want then
+            if granted_count >= want or not place.exits[1] then
                 break
             end
         end
+        close_grants(line)
         many('ZADD', key, later)
         many('ZREM', key, over)
-        if granted_count >= want then
+        if granted_count >= want or not place.exits[1] then
             return
         end
     end
+end
+
+-- Claim from one line by exits that others do not have: for them the site may be free now, so it stays due. A bounded
+-- number of sites is looked at, those first that nobody has looked at for longest.
+local function draw_by_own(place, want, horizon)
+    local line, most = place.line, 4 * want + 64
+    local key = base .. 'd:' .. line.number
+    local names = call('ZRANGEBYSCORE', key, '-inf', horizon, 'LIMIT', 0, most)
+    if #names == 0 then
+        return
+    end
+    load_sites(names)
+    load_queues(line.number, names)
+    local later, over, size, wake, looked_at = {}, {}, 0, now + POLL_AT_MOST, text(now)
+    for index = 1, #names do
+        local name = names[index]
+        local due = visit(place, name, want, horizon)
+        if due then
+            wake = min(wake, due)
+            later[size + 1], later[size + 2] = looked_at, name
+            size = size + 2
+        else
+            over[#over + 1] = name
+        end
+        if granted_count >= want or not place.exits[1] then
+            break
+        end
+    end
+    close_grants(line)
+    many('ZADD', key, later)
+    many('ZREM', key, over)
+    place.wake = #names == most and now + POLL_AT_LEAST or max(wake, now + 1)
 end
 
 local function earliest_visit(line)
@@ -257,10 +378,14 @@ local function earliest_visit(line)
 end
 
 -- Grant up to `want` leases from what is due now. Answers what is left, and when anything can next be due.
-local function claim(scrapers, lanes, queues, exits, want, ahead)
+function claim(scrapers, lanes, queues, exits, private, want, ahead)
     end_expired(RIPEN_AT_MOST)
     close_lines()
-    local places, left = find_lines(scrapers, lanes, queues, exits)
+    local own, horizon = {}, now + ahead
+    for _, pool in ipairs(private) do
+        own[pool] = true
+    end
+    local places, left = find_lines(scrapers, lanes, queues, exits, own)
     local delayed, waiting, wake = nil, 0, nil
     for _, place in ipairs(places) do
         local next_one = ripen(place.line.number, RIPEN_AT_MOST)
@@ -274,7 +399,15 @@ local function claim(scrapers, lanes, queues, exits, want, ahead)
         if granted_count >= want then
             break
         end
-        draw(place, want, now + ahead)
+        if known_exits.exist() then
+            sort_exits(place, horizon)
+        end
+        if place.exits[1] then
+            (place.private and draw_by_own or draw)(place, want, horizon)
+        end
+        if not place.exits[1] then
+            place.wake = place.again
+        end
     end
     hold_leases(ask.worker[1], granted_count)
     many('HSET', base .. 'lease', leases)
@@ -284,19 +417,24 @@ local function claim(scrapers, lanes, queues, exits, want, ahead)
         lease_times[#lease_times + 1] = KEEPS_SORTED
         many('ZADD', base .. 'le', lease_times)
     end
-        local head
+    local head, soonest
     local enough = want > 0 and want == granted_count
     if not enough or partitions > 1 then
         for _, place in ipairs(places) do
-            local visit = earliest_visit(place.line.number)
-            head = visit and head and min(visit, head) or visit or head
+            local first = earliest_visit(place.line.number)
+            if first then
+                local again = place.wake or first - ahead
+                head, soonest = min(head or first, first), min(soonest or again, again)
+            end
         end
     end
     if enough then
         wake = waiting - granted_count - ended_at_claim > 0 and now or nil
     else
-        wake = head and max(now, head - ahead)
+        wake = soonest and max(now, soonest)
         wake = wake and delayed and min(wake, delayed) or wake or delayed
     end
     return left - ended_at_claim, wake, head
+end
+
 end

@@ -8,7 +8,11 @@ if not number then
     call('HSET', base .. 'runs', run.run_id, number)
     local key = base .. 'r:' .. number
     call('HSET', key, 'id', run.run_id, 'scraper', run.scraper, 'mode', run.mode, 'queue', run.rules.queue,
-         'policy', run.policy, 'rules', pack(run.rules), 'state', 'open', 'sealed', '0', 'created_at', run.created_at or now)
+         'policy', run.policy, 'rules', pack(run.rules), 'state', run.state or 'open', 'sealed', run.sealed and '1' or '0',
+         'created_at', run.created_at or now)
+    if run.move then -- it comes from another store
+        call('HSET', key, 'move', run.move)
+    end
     if run.input then
         call('HSET', key, 'input', run.input)
     end

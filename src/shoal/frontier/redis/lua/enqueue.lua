@@ -7,6 +7,8 @@ if not run then
     return pack({'unknown', 0})
 elseif run.state == 'cancelled' and not question.parcel then
     return pack({'cancelled', 0})
+elseif way_of(run) and not question.parcel then
+    return pack({way_of(run), 0})
 end
 local accepted, state = 0, run.state
 if run.state ~= 'cancelled' and not (question.parcel and call('ZADD', base .. 'in', 'NX', now, question.parcel) == 0) then

@@ -1,14 +1,18 @@
--- needs: prelude greet books sites queue aside admit bury settle claim
+-- needs: prelude greet books sites limits exits notes queue aside admit bury settle claim
 -- Settle what is finished, then claim, in one step.
 ask = ask[4]
 math.randomseed(ask.seed)
 local late = ask.settlements[1] and settle(ask.settlements) or {}
 close_queues()
+keep_notes(ask.notes)
 greet(ask.worker)
-local left, wake, head = claim(ask.scrapers, ask.lanes, ask.queues, ask.exits, ask.want, ask.ahead)
+local left, wake, head = claim(ask.scrapers, ask.lanes, ask.queues, ask.exits, ask.private, ask.want, ask.ahead)
 close_queues()
 close_expiry()
 close_sites()
+if known_exits.any then
+    known_exits.close()
+end
 close_workers()
 local quiet = close_books()
 local run_names, line_names = {}, {}
@@ -20,5 +24,6 @@ end
 for number, line in pairs(lines) do
     line_names[#line_names + 1] = {number, line.scraper, line.lane}
 end
-return '\154' .. pack(now, wake, left, late, run_names, line_names, quiet, outbox, head)
-    .. struct.pack('>BI4', 221, granted_count) .. table.concat(granted)
+granted[0] = '\154' .. pack(now, wake, left, late, run_names, line_names, quiet, outbox, head)
+    .. struct.pack('>BI4', 221, granted_count)
+return table.concat(granted, '', 0)

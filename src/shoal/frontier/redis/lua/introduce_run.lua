@@ -5,6 +5,6 @@ local known = call('HGET', base .. 'runs', ask[4].run)
 if not known then
     call('HSET', base .. 'runs', ask[4].run, ask[4].number)
     call('HSET', base .. 'r:' .. ask[4].number, unpack(fields))
-    call('HDEL', base .. 'r:' .. ask[4].number, 'first_item')
+    call('HDEL', base .. 'r:' .. ask[4].number, 'first_item', 'first_task')
 end
 return true

@@ -17,13 +17,20 @@ local function read_record(packed)
 end
 
 -- What stands before a string of each length, in msgpack.
+local heads = {}
 local function head(length)
-    if length < 32 then
-        return string.char(160 + length)
-    elseif length < 256 then
-        return string.char(217, length)
+    local known = heads[length]
+    if not known then
+        if length < 32 then
+            known = string.char(160 + length)
+        elseif length < 256 then
+            known = string.char(217, length)
+        else
+            known = struct.pack('>BI2', 218, length)
+        end
+        heads[length] = known
     end
-    return struct.pack('>BI2', 218, length)
+    return known
 end
 
 -- Numbers as text, each made once: Redis would print every one that it is given as a number.

@@ -1,11 +1,12 @@
 -- needs: prelude
--- Workers that hold leases or were seen within the last hour: what they are, when they were seen, how many they hold.
+-- Workers that hold leases or were seen within the last hour: what they are, when they were seen, how many they hold, and how long
+-- ago that was.
 local found = {}
 for _, worker in ipairs(call('ZRANGE', base .. 'ws', 0, -1)) do
     local seen = tonumber(call('ZSCORE', base .. 'ws', worker))
     local leases = tonumber(call('HGET', base .. 'wn', worker) or 0)
     if leases > 0 or seen > now - 3600000 then
-        found[#found + 1] = {call('HGET', base .. 'wk', worker), seen, leases}
+        found[#found + 1] = {call('HGET', base .. 'wk', worker), seen, leases, now - seen}
     end
 end
 return found

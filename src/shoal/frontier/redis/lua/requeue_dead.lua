@@ -7,6 +7,8 @@ if not run then
     return false
 elseif run.state == 'cancelled' then
     return pack({'cancelled', 0, false})
+elseif way_of(run) then
+    return pack({way_of(run), 0, false})
 end
 local ids = question.tasks or call('ZRANGE', base .. 'dz:' .. run.number, 0, AT_MOST - 1)
 local found, done, state = {}, 0, run.state

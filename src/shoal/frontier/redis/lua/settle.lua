@@ -1,9 +1,14 @@
 -- Ending leases: results, links, counters and clocks together.
 -- They come as a flat list, ROW values each: task, token, run id, started_at (0 = no request), requests, received,
--- refused, duplicates, crawl_delay (-1 = not said), what happened, and up to four values that belong to that.
+-- refused, duplicates, what it says about others than its task, what happened, and up to four values that belong to that.
+-- About others: the crawl delay (-1 = not said), or a list of that, pace (-1 = not said), exits that failed, exits that
+-- work, and the cause of a rate limit.
+local outbox, settle = {}, nil
+
+do -- a block, because Lua bears 200 local names at a time
 local DONE, RETRY, SNOOZE, DEAD, DROP = 0, 1, 2, 3, 4
 local ROW = 14
-local items, outbox = {}, {}
+local items = {}
 
 -- The last lease to be granted knows when the last request began, or that the clock stands where it stood before. For
 -- any other, the clock was already set by those granted later, to the latest moment at which they may begin.
@@ -22,20 +27,28 @@ local function rest(site, at, token, started)
 end
 
 -- Move the clocks of the slot, and of the site over all its exits where that has one.
-local function free(name, exit, token, started, crawl, kind, wait, penalty)
+local function free(name, exit, token, started, about, kind, wait, penalty)
     local site = site_of(name)
     local at = slot_of(site, exit)
-    local changed = crawl >= 0 and crawl ~= site[CRAWL]
-    if changed then
-        site[CRAWL] = crawl
+    local told = about ~= -1 and type(about) == 'table' and about
+    local crawl, pace, cause = about, -1, ''
+    if told then
+        crawl, pace, cause = told[1], told[2], told[5]
     end
+    local changed = (crawl >= 0 or pace >= 0) and limits.set_pace(site, crawl, pace)
     site[at + S_LIVE] = site[at + S_LIVE] - 1
     rest(site, at, token, started)
     if kind == SNOOZE and wait > 0 then
-        site[at + S_BLOCKED] = max(site[at + S_BLOCKED], now + wait)
-        site[at + S_PENALTY] = penalty
-    elseif started > 0 and kind ~= SNOOZE and site[at + S_PENALTY] > 0 then
-        site[at + S_PENALTY] = site[at + S_PENALTY] - 1
+        limits.impose(name, site, at, wait, penalty, cause)
+        changed = true -- whoever has other exits need not wait for this one
+    elseif site[LIMITS] ~= 0 and limits.end_probes(site, exit, token, started > 0, 0) then
+        changed = true
+    end
+    if known_exits.exist() then
+        known_exits.leave(exit, token, now)
+    end
+    if told then
+        known_exits.judge(told[3], told[4])
     end
     local moment, site_delay = slot_free_at(site, at, pace_of(site)), rules_of(site).site_delay
     if site_delay > 0 then
@@ -127,7 +140,7 @@ local function find_leases(rows)
 end
 
 -- Give effect to each settlement whose lease still stands. Answers which ones came too late, by their places.
-local function settle(rows)
+function settle(rows)
     local late, ended, done, links = {}, {}, {}, {}
     local packed, leases = find_leases(rows)
     for index = 1, #packed do
@@ -179,4 +192,6 @@ local function settle(rows)
         admit(link[1], link[2])
     end
     return late
+end
+
 end

@@ -1,11 +1,12 @@
 -- What is known of a site: one packed record in the hash `site`, read and written in batches.
 -- ASIDE: how many of its tasks wait for their own time or for their paused run.
--- RULES: the rules of its runs, packed: the same few for very many sites. CRAWL: what its robots.txt asks for.
+-- RULES: the rules of its runs, packed: the same few for very many sites; '' = none of its tasks was ever accepted.
+-- LIMITS: what its robots.txt asks for; or, where there is more to remember, a list, which `limits.lua` knows.
 -- LINES: the lines where tasks of this site are ready: 0, the only one, or a list. Then its slots, eight values each:
--- exit, by when the last request has surely begun, what that was before the last lease, a rate limit (or a lost lease
--- whose request may still be under way), live leases, rate limits in a row, when it was last used, and the last token.
+-- exit, by when the last request has surely begun, what that was before the last lease, by when the request of a lost
+-- lease has surely ended, live leases, rate limits in a row, when it was last used, and the last token.
 -- A slot without exit is the clock of the site over all its exits, where the rules have one.
-local ASIDE, RULES, CRAWL, LINES, SLOTS = 2, 3, 4, 5, 6
+local ASIDE, RULES, LIMITS, LINES, SLOTS = 2, 3, 4, 5, 6
 local S_BEGUN, S_BEFORE, S_BLOCKED, S_LIVE, S_PENALTY, S_USED, S_LAST, SLOT_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
 local WHOLE_SITE = ''
 
@@ -57,13 +58,24 @@ local function is_idle(site)
     return true
 end
 
+local USUAL_LIMIT_EXITS, USUAL_LIMIT_WINDOW = 3, 60000 -- not written, as they are what nearly all sites have
+
+local function pack_rules(delay, site_delay, concurrency, hard_timeout, lease, limit_exits, limit_window)
+    local list = {delay, site_delay, concurrency, hard_timeout, lease}
+    if limit_exits ~= USUAL_LIMIT_EXITS or limit_window ~= USUAL_LIMIT_WINDOW then
+        list[6], list[7] = limit_exits, limit_window
+    end
+    return pack(list)
+end
+
 local known_rules = {}
 local function rules_of(site)
     local packed = site[RULES]
     local rules = known_rules[packed]
     if not rules then
-        local list = unpack_all(packed)
-        rules = {delay = list[1], site_delay = list[2], concurrency = list[3], hard_timeout = list[4], lease = list[5]}
+        local list = packed == '' and {0, 0, 1, 0, 0} or unpack_all(packed)
+        rules = {delay = list[1], site_delay = list[2], concurrency = list[3], hard_timeout = list[4], lease = list[5],
+                 limit_exits = list[6] or USUAL_LIMIT_EXITS, limit_window = list[7] or USUAL_LIMIT_WINDOW}
         known_rules[packed] = rules
     end
     return rules
@@ -71,16 +83,19 @@ end
 
 -- A site with no tasks takes the rules of the run that comes; one with tasks keeps the strictest of both.
 local function open_site(site, new)
+    local limit_exits, limit_window = new.limit_exits or USUAL_LIMIT_EXITS, new.limit_window or USUAL_LIMIT_WINDOW
     if is_idle(site) then
         if not new.packed then
-            new.packed = pack({new.delay, new.site_delay, new.concurrency, new.hard_timeout, new.lease})
+            new.packed = pack_rules(new.delay, new.site_delay, new.concurrency, new.hard_timeout, new.lease, limit_exits,
+                                    limit_window)
         end
         site[RULES] = new.packed
     elseif site[RULES] ~= new.packed then
         local old = rules_of(site)
-        site[RULES] = pack({max(old.delay, new.delay), max(old.site_delay, new.site_delay),
-                            min(old.concurrency, new.concurrency), max(old.hard_timeout, new.hard_timeout),
-                            max(old.lease, new.lease)})
+        site[RULES] = pack_rules(max(old.delay, new.delay), max(old.site_delay, new.site_delay),
+                                 min(old.concurrency, new.concurrency), max(old.hard_timeout, new.hard_timeout),
+                                 max(old.lease, new.lease), min(old.limit_exits, limit_exits),
+                                 max(old.limit_window, limit_window))
     end
 end
 
@@ -95,17 +110,6 @@ local function slot_of(site, exit)
     site[size + 1], site[size + 2], site[size + 3], site[size + 4] = exit, 0, 0, 0
     site[size + 5], site[size + 6], site[size + 7], site[size + 8] = 0, 0, 0, ''
     return size + 1
-end
-
--- The delay that counts for the slots of a site.
-local function pace_of(site)
-    local delay, crawl = rules_of(site).delay, site[CRAWL]
-    return crawl > delay and crawl or delay
-end
-
-local function slot_free_at(site, at, pace)
-    local moment, blocked = site[at + S_BEGUN] + pace, site[at + S_BLOCKED]
-    return blocked > moment and blocked or moment
 end
 
 -- A slot of these sites has come free: whoever waits for the site may come as early as that, but not before others.

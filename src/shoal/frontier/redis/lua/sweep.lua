@@ -1,4 +1,4 @@
--- needs: prelude greet books sites queue aside bury release
+-- needs: prelude greet books sites limits exits notes queue aside bury release
 -- One bounded sweep of a partition. `gone`: workers known to be dead, each with the leases it held and the tasks it had
 -- in hand (nil = not known).
 -- Answers what was done, the workers of the asking machine that hold leases, and the runs that have nothing left here.
@@ -52,6 +52,12 @@ local function bring_back(found, hands)
             site[at + S_LIVE] = site[at + S_LIVE] - 1
             local free_at = dead_workers[worker] and now + pace or expires + rules.hard_timeout + pace
             site[at + S_BLOCKED] = max(site[at + S_BLOCKED], free_at)
+            if site[LIMITS] ~= 0 then
+                limits.end_probes(site, exit, cut(lease, 1, 9), false, free_at)
+            end
+            if known_exits.exist() then
+                known_exits.leave(exit, cut(lease, 1, 9), free_at)
+            end
             look_at(name, slot_free_at(site, at, pace))
             move(run, line, 0, -1)
             hold_leases(worker, -1)
@@ -198,6 +204,14 @@ local function forget_workers()
     end
 end
 
+-- What is over of the lists of sites that exits may not visit.
+local function forget_bans()
+    for _, exit in ipairs(call('ZRANGEBYSCORE', base .. 'bx', '-inf', now, 'LIMIT', 0, 100)) do
+        call('UNLINK', base .. 'b:' .. exit)
+        call('ZREM', base .. 'bx', exit)
+    end
+end
+
 -- Runs that were resumed while many of their tasks were held back: the rest of them.
 local function thaw()
     local done = 0
@@ -215,6 +229,8 @@ local expired = end_expired(MOST)
 local cancelled = end_cancelled()
 local deleted, batches = delete_results()
 local thawed = thaw()
+local forgotten = end_notes(MOST)
+forget_bans()
 forget_workers()
 call('ZREMRANGEBYSCORE', base .. 'in', '-inf', now - 3600000)
 local holders = {}
@@ -227,7 +243,11 @@ end
 close_queues()
 close_expiry()
 close_sites()
+if known_exits.any then
+    known_exits.close()
+end
 close_workers()
 local quiet = close_books()
 local more = lost_count >= MOST or expired >= MOST or cancelled >= MOST or batches >= MOST or thawed >= MOST
+    or forgotten >= MOST
 return '\152' .. pack(returned, buried, expired, cancelled + refused, deleted, more, holders, quiet)

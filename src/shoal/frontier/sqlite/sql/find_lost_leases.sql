@@ -1,16 +1,13 @@
--- Leases that ran out, and leases of workers known to be gone; bounded.
+-- Leases that ran out, and leases of workers known to be gone; bounded. There are never more leases than requests in
+-- flight: they are looked through.
 SELECT json_group_array(json_array(
-    l.task, l.run, l.line, l.site, l.exit, l.auto_ack, l.expires_at, l.worker, r.state = 'cancelled',
-    coalesce(r.policy ->> '$.crashes', 3), t.crashes,
-    max(s.delay, s.crawl_delay), s.hard_timeout, k.begun_at, k.begun_before, k.blocked_until, k.penalty
+    l.task, l.run, l.line, l.site, l.auto_ack, l.expires_at, l.worker, l.token, s.limited, r.state = 'cancelled',
+    coalesce(r.policy ->> '$.crashes', 3), t.crashes, max(s.delay, s.crawl_delay, s.pace), s.hard_timeout,
+    json_array(k.begun_at, k.begun_before, k.last_token, k.exit, k.blocked_until, k.live, k.penalty, k.last_at)
 ))
 FROM (
-    SELECT task FROM lease WHERE :gone != '[]' AND worker IN (SELECT value FROM json_each(:gone))
-    UNION
-    SELECT task FROM (SELECT task FROM lease WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
-    LIMIT :most
-) AS lost
-CROSS JOIN lease AS l ON l.task = lost.task
+    SELECT * FROM lease WHERE expires_at <= :now OR worker IN (SELECT value FROM json_each(:gone)) LIMIT :most
+) AS l
 CROSS JOIN site AS s ON s.id = l.site
 CROSS JOIN slot AS k ON k.site = l.site AND k.exit = l.exit
 CROSS JOIN run AS r ON r.id = l.run

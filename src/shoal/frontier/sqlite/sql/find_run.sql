@@ -1,1 +1,1 @@
-SELECT json_array(id, scraper, queue, state, policy) FROM run WHERE run_id = :run_id
+SELECT json_array(id, scraper, queue, state, policy, is_job, move) FROM run WHERE run_id = :run_id

@@ -1,4 +1,4 @@
-SELECT run_id, scraper, mode, state, queue, policy, input, created_at, ended_at,
+SELECT run_id, scraper, mode, state, queue, policy, input, created_at, ended_at, move,
        (SELECT json_group_object(lane, n) FROM (
            SELECT lane, sum(l.waiting + l.leased) AS n FROM line AS l
            WHERE l.queue = run.queue AND l.waiting + l.leased > 0 GROUP BY lane)),

@@ -1,11 +1,6 @@
 -- The store of one frontier. All moments are milliseconds since the epoch.
 -- `task` holds only what has not ended; what ended lives on in the counters of its run, in `item` and in `dead`.
 
-CREATE TABLE meta (
-    key TEXT PRIMARY KEY,
-    value NOT NULL
-) WITHOUT ROWID;
-
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
     run_id TEXT NOT NULL UNIQUE,
@@ -15,10 +10,12 @@ CREATE TABLE run (
     queue TEXT NOT NULL,
     policy TEXT NOT NULL,
     input BLOB,
+    is_job INTEGER NOT NULL DEFAULT 0,
     sealed INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
     results_until INTEGER,
+    move TEXT,
     waiting INTEGER NOT NULL DEFAULT 0,
     leased INTEGER NOT NULL DEFAULT 0,
     done INTEGER NOT NULL DEFAULT 0,
@@ -38,6 +35,38 @@ CREATE TABLE run (
 );
 CREATE INDEX run_results ON run (results_until) WHERE results_until IS NOT NULL;
 CREATE INDEX run_cancelled ON run (id) WHERE state = 'cancelled' AND waiting > 0;
+CREATE INDEX run_unfinished ON run (queue, id) WHERE is_job AND ended_at IS NULL;
+CREATE INDEX run_ended ON run (ended_at, queue) WHERE is_job AND ended_at IS NOT NULL;
+
+-- What a run has besides if it is a job. `groups`: JSON array. `gone_at`: since when its results are gone and only the
+-- memory is left that there was such a job.
+CREATE TABLE job (
+    run INTEGER PRIMARY KEY,
+    owner TEXT NOT NULL,
+    key TEXT,
+    fingerprint BLOB NOT NULL,
+    groups TEXT NOT NULL,
+    error TEXT,
+    callback BLOB,
+    gone_at INTEGER
+);
+CREATE UNIQUE INDEX job_key ON job (owner, key) WHERE key IS NOT NULL;
+CREATE INDEX job_owner ON job (owner, run);
+CREATE INDEX job_callback ON job (run) WHERE callback IS NOT NULL;
+CREATE INDEX job_gone ON job (gone_at) WHERE gone_at IS NOT NULL;
+
+CREATE TABLE quota (
+    owner TEXT PRIMARY KEY,
+    resets_at INTEGER NOT NULL,
+    used INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE record (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
 
 -- One line per queue, scraper, lane and pool of exits: what a worker can ask for.
 CREATE TABLE line (
@@ -54,10 +83,11 @@ CREATE TABLE line (
 );
 CREATE INDEX line_active ON line (scraper, lane, queue) WHERE waiting + leased > 0;
 
--- `load`: tasks of this site that have not ended or whose lease still lives. With 0 the next run sets the rules anew.
+-- While a site has no task that has not ended, and no lease, the next run sets the rules anew.
 -- `begun_at`: by when the last request has surely begun, over all exits; kept where `site_delay` is set. `last_token`: the
 -- lease that moved it last, `begun_before`: what it was before that. The rules are added when a claim looks at it, so that
--- a stricter rule counts from starts that were made before it came.
+-- a stricter rule counts from starts that were made before it came. `pace`: what the site was found to bear; 0 = not known
+-- to suffer. `limited`: whether there is anything about it in `slot_limit` or `site_limit`, so that most claims need not look.
 CREATE TABLE site (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
@@ -70,7 +100,10 @@ CREATE TABLE site (
     begun_at INTEGER NOT NULL DEFAULT 0,
     begun_before INTEGER NOT NULL DEFAULT 0,
     last_token INTEGER NOT NULL DEFAULT 0,
-    load INTEGER NOT NULL DEFAULT 0
+    limit_exits INTEGER NOT NULL DEFAULT 3,
+    limit_window INTEGER NOT NULL DEFAULT 60000,
+    pace INTEGER NOT NULL DEFAULT 0,
+    limited INTEGER NOT NULL DEFAULT 0
 );
 
 -- `begun_at`: as in `site`, for this exit alone. `blocked_until`: a rate limit, or a lost lease whose request may still be
@@ -88,6 +121,53 @@ CREATE TABLE slot (
     PRIMARY KEY (site, exit)
 ) WITHOUT ROWID;
 
+-- The last rate limit of a slot. `probing`: one request goes first when it is over; `probe`: the token of its lease, while
+-- that is out. A slot that was only banned by hand has a row as well, with `limited_at` 0.
+CREATE TABLE slot_limit (
+    site INTEGER NOT NULL,
+    exit TEXT NOT NULL,
+    limited_at INTEGER NOT NULL DEFAULT 0,
+    limited_until INTEGER NOT NULL DEFAULT 0,
+    probing INTEGER NOT NULL DEFAULT 0,
+    probe INTEGER NOT NULL DEFAULT 0,
+    cause TEXT,
+    PRIMARY KEY (site, exit)
+) WITHOUT ROWID;
+CREATE INDEX slot_limit_exit ON slot_limit (exit);
+
+-- The last rate limit of a whole site; `probing` and `probe` as in `slot_limit`, over all exits.
+CREATE TABLE site_limit (
+    site INTEGER PRIMARY KEY,
+    blocked_until INTEGER NOT NULL,
+    probing INTEGER NOT NULL,
+    probe INTEGER NOT NULL,
+    cause TEXT
+);
+
+-- Exits that were put, have failed or were banned. `probe`: the token of the one lease by an exit that is tried again.
+-- Claims look only at those about which there is something to heed.
+CREATE TABLE exit (
+    name TEXT PRIMARY KEY,
+    address TEXT NOT NULL DEFAULT '',
+    pools TEXT NOT NULL DEFAULT '[]',
+    cap INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    quarantined_until INTEGER NOT NULL DEFAULT 0,
+    probe INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX exit_heeded ON exit (name) WHERE failures + quarantined_until + cap > 0;
+CREATE INDEX exit_probed ON exit (probe) WHERE probe > 0;
+
+-- AUTOINCREMENT: a cursor never meets a number again that it has passed.
+CREATE TABLE note (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    stream TEXT NOT NULL,
+    expires_at INTEGER,
+    body BLOB NOT NULL
+);
+CREATE INDEX note_stream ON note (stream, id);
+CREATE INDEX note_expiry ON note (expires_at) WHERE expires_at IS NOT NULL;
+
 -- For each line, the sites that have tasks ready (and how many), by the time they may next be visited. `due_at` is never
 -- later than the truth; where it is earlier, the claim that meets it corrects it.
 CREATE TABLE visit (
@@ -99,7 +179,8 @@ CREATE TABLE visit (
 ) WITHOUT ROWID;
 CREATE INDEX visit_due ON visit (line, due_at);
 
--- state: 0 ready, 1 waits for `not_before`, 2 leased, 3 held back because its run is paused
+-- state: 0 ready, 1 waits for `not_before`, 2 leased, 3 held back because its run is paused.
+-- part: in a job, the group of the task ('' = none); in other runs null, so that only jobs pay for the index.
 CREATE TABLE task (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     run INTEGER NOT NULL,
@@ -114,14 +195,18 @@ CREATE TABLE task (
     expires_at INTEGER,
     url TEXT NOT NULL,
     handler TEXT,
-    extra TEXT
+    extra TEXT,
+    part TEXT
 );
+CREATE INDEX task_part ON task (run, part) WHERE part IS NOT NULL;
 CREATE INDEX task_ready ON task (line, site, priority DESC) WHERE state = 0;
 CREATE INDEX task_delayed ON task (not_before) WHERE state = 1;
 CREATE INDEX task_later ON task (line, not_before) WHERE state = 1;
 CREATE INDEX task_aside ON task (run) WHERE state IN (1, 3);
+CREATE INDEX task_of_site ON task (site) WHERE state IN (1, 3);
 CREATE INDEX task_expiry ON task (expires_at) WHERE expires_at IS NOT NULL AND state != 2;
 
+-- As many as there are requests in flight: whoever looks for some of them looks through all, and there is no index.
 CREATE TABLE lease (
     task INTEGER PRIMARY KEY,
     token INTEGER NOT NULL,
@@ -130,11 +215,9 @@ CREATE TABLE lease (
     line INTEGER NOT NULL,
     site INTEGER NOT NULL,
     exit TEXT NOT NULL,
-    claimed_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     auto_ack INTEGER NOT NULL
 );
-CREATE INDEX lease_expiry ON lease (expires_at);
 
 CREATE TABLE worker (
     id INTEGER PRIMARY KEY,
@@ -143,14 +226,30 @@ CREATE TABLE worker (
     pid INTEGER NOT NULL,
     pid_started INTEGER NOT NULL,
     notebook TEXT,
+    duties TEXT NOT NULL,
     seen_at INTEGER NOT NULL
 );
 
+-- The keys that runs have seen. They come in at the end of `seen_lately`, many to a row, and go to
+-- `seen` a slice at a time (`seen.py`). In between they may be in both.
 CREATE TABLE seen (
     run INTEGER NOT NULL,
     key BLOB NOT NULL,
     PRIMARY KEY (run, key)
 ) WITHOUT ROWID;
+CREATE TABLE seen_lately (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    run INTEGER NOT NULL,
+    keys BLOB NOT NULL
+);
+
+-- How many slices have been sorted in, round after round; and the last row of `seen_lately` when this round began, which
+-- is not needed when it is over.
+CREATE TABLE seen_round (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    sorted INTEGER NOT NULL,
+    until INTEGER NOT NULL
+);
 
 -- One row per settled task: `body` is the JSON array of the `n` items it gave.
 CREATE TABLE item (

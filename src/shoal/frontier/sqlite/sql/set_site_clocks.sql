@@ -1,4 +1,4 @@
 UPDATE site
-SET begun_at = j.value ->> 1, begun_before = j.value ->> 2, crawl_delay = j.value ->> 3
-FROM json_each(:sites) AS j
-WHERE site.id = j.value ->> 0
+SET begun_at = j.column2, begun_before = j.column3, last_token = j.column4
+FROM (VALUES (?, ?, ?, ?)) AS j
+WHERE site.id = j.column1

@@ -1,0 +1,90 @@
+"""`shoal explain`: why is this URL waiting?"""
+
+from typing import Annotated
+
+import typer
+
+from shoal.cli.frame import say
+from shoal.cli.opening import find_run, with_engine
+from shoal.cli.options import ConfigOption, EngineOption, JsonOption
+from shoal.cli.text import duration, moment, print_json, print_line
+from shoal.clock import Moment, iso
+from shoal.explain import Explanation, Surroundings, explain
+from shoal.frontier.protocol import Engine, Whereabouts
+from shoal.pools import pools_from
+from shoal.settings_file import load
+from shoal.task import DEFAULT_POOL
+from shoal.url import dedup_key, normalise, site_of
+
+
+def explain_(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL, as it was found or given.")],
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Only in this run. Default: in all that have seen it.")
+    ] = None,
+    engine: EngineOption = None,
+    config: ConfigOption = None,
+    as_data: JsonOption = False,
+) -> None:
+    """Say where a URL is, when it can be fetched at the earliest, and why not sooner.
+
+    Example:
+
+        shoal explain https://books.example/page/7
+    """
+    address = normalise(url)
+    settings = load(config, {"engine": engine})
+    own = pools_from(settings)
+
+    async def work(store: Engine) -> tuple[Moment, list[tuple[Whereabouts, Explanation]]]:
+        run_id = None if run is None else (await find_run(store.reader, run)).run_id
+        site = site_of(address)
+        found = await store.reader.whereabouts(site, address, dedup_key(address), run_id)
+        now = await store.reader.now()
+        record, slots = await store.reader.site(site), await store.reader.slots(site)
+        health = await store.exits.all()
+        explained = []
+        for place in found:
+            pool = place.pool or DEFAULT_POOL
+            names = [name for name, exit_ in own.items() if pool in exit_.pools]
+            names += [record.name for record in health if pool in record.pools]
+            around = Surroundings(now, record, slots, tuple(dict.fromkeys(names)), health)
+            explained.append((place, explain(place, around)))
+        return now, explained
+
+    now, explained = with_engine(engine, config, work)
+    if as_data:
+        print_json([_as_json(place, said) for place, said in explained])
+    elif not explained:
+        say(f"No run has seen {address}. It was never found or given, or the scraper does not allow it.")
+        raise typer.Exit(1)
+    else:
+        for place, said in explained:
+            _print(place, said, now)
+
+
+def _print(place: Whereabouts, said: Explanation, now: Moment) -> None:
+    print_line(f"{place.run_id} ({place.scraper}, {place.run_state.value}): {said.where}")
+    for cause in said.causes:
+        print_line(f"  - {cause.text}")
+    if said.earliest is not None:
+        wait = max(0, said.earliest - now) / 1000
+        print_line(f"  At the earliest: {'now' if not wait else f'{moment(said.earliest)} (in {duration(wait)})'}.")
+    elif said.causes:
+        print_line("  At the earliest: when that is changed.")
+
+
+def _as_json(place: Whereabouts, said: Explanation) -> dict[str, object]:
+    return {
+        "run_id": place.run_id,
+        "scraper": place.scraper,
+        "run_state": place.run_state.value,
+        "state": None if place.state is None else place.state.value,
+        "ahead": place.ahead,
+        "where": said.where,
+        "causes": [
+            {"text": cause.text, "until": iso(cause.until) if cause.until else None, "open_ended": cause.until is None}
+            for cause in said.causes
+        ],
+        "earliest": None if said.earliest is None else iso(said.earliest),
+    }

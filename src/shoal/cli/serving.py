@@ -1,0 +1,146 @@
+"""What `shoal serve` does: a gateway in this process, or several in others, and workers beside them if wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+from shoal.cli.crew import Crew
+from shoal.cli.frame import INTERRUPTED, OK, say
+from shoal.cli.interrupt import interruptible
+from shoal.cli.opening import opened_store
+from shoal.cli.service import when_stdin_ends
+from shoal.clock import millis
+from shoal.errors import UsageError
+from shoal.gateway.metrics import SHARED_FOLDER
+from shoal.gateway.options import GatewayOptions
+from shoal.gateway.server import GatewayProcess, listening
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from shoal.scraper import Scraper
+    from shoal.settings import Settings
+
+RESTARTS = 1_000_000
+"""A service goes on, however often a part of it dies."""
+
+
+class Serving:
+    """One call of `shoal serve`. `arguments`: the targets and options that other processes are to be given, too."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        scrapers: Sequence[Scraper],
+        arguments: Sequence[str],
+        *,
+        with_workers: bool,
+        share_port: bool,
+        until_eof: bool,
+        quiet: bool,
+    ) -> None:
+        self._settings = settings
+        self._scrapers = scrapers
+        self._arguments = arguments
+        self._with_workers = with_workers
+        self._share_port = share_port
+        self._until_eof = until_eof
+        self._quiet = quiet
+
+    async def run(self) -> int:
+        """Serve until stopped; answers the exit code."""
+        serve = self._settings.serve
+        several = serve.processes > 1
+        at = self._bound(shared=several or self._share_port)
+        port = at.getsockname()[1]
+        with tempfile.TemporaryDirectory(prefix="shoal-metrics-") as folder:
+            crews = []
+            if several:
+                command = [
+                    *self._child("serve"),
+                    "--host",
+                    serve.host,
+                    "--port",
+                    str(port),
+                    "--processes",
+                    "1",
+                    "--share-port",
+                ]
+                crews.append(self._crew(command, serve.processes, "gateway", {SHARED_FOLDER: folder}))
+            if self._with_workers:
+                crews.append(self._crew(self._child("worker"), serve.workers, "worker", {}))
+            if not self._quiet:
+                self._announce(serve.host, port)
+            try:
+                return await self._serve(None if several else at, crews)
+            finally:
+                at.close()
+
+    async def _serve(self, at: socket.socket | None, crews: list[Crew]) -> int:
+        """In this process, if `at` is given; and whatever the crews do."""
+        async with opened_store(self._settings) as store:
+            gateway = GatewayProcess(store, self._scrapers, options_from(self._settings)) if at is not None else None
+            tasks: list[asyncio.Task[None]] = []
+
+            def drain() -> None:
+                for crew in crews:
+                    crew.stop()
+                if gateway is not None:
+                    gateway.stop()
+
+            def force() -> None:
+                for crew in crews:
+                    crew.kill()
+                if gateway is not None:
+                    gateway.abort()
+
+            if self._until_eof:
+                when_stdin_ends(drain)
+            with interruptible(drain, force) as interruption:
+                async with asyncio.TaskGroup() as group:
+                    tasks += [group.create_task(crew.run()) for crew in crews]
+                    if gateway is not None and at is not None:
+                        tasks.append(group.create_task(gateway.run(at)))
+            return INTERRUPTED if interruption.forced else OK
+
+    def _bound(self, *, shared: bool) -> socket.socket:
+        serve = self._settings.serve
+        try:
+            return listening(serve.host, serve.port, shared=shared)
+        except OSError as error:
+            raise UsageError(f"Cannot listen at {serve.host}, port {serve.port}: {error.strerror}.") from None
+
+    def _child(self, command: str) -> list[str]:
+        return [sys.executable, "-m", "shoal", command, *self._arguments, "--quiet", "--until-eof"]
+
+    def _crew(self, command: Sequence[str], size: int, what: str, more: dict[str, str]) -> Crew:
+        environment = {"SHOAL_ENGINE": self._settings.engine, **more}
+        return Crew(command, environment, size=size, report=say, restarts=RESTARTS, what=what)
+
+    def _announce(self, host: str, port: int) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        names = ", ".join(scraper.name for scraper in self._scrapers)
+        say(f"Serving {names} at http://{shown}:{port} (documentation: /docs). Ctrl-C stops.")
+        if not self._with_workers:
+            say(f"Jobs wait for workers: shoal worker {shlex.join(self._arguments)}")
+
+
+def options_from(settings: Settings) -> GatewayOptions:
+    """The settings as a gateway process wants them."""
+    serve = settings.serve
+    return GatewayOptions(
+        results_ttl=serve.results_ttl,
+        remember=millis(serve.remember),
+        max_body=serve.max_body,
+        max_tasks=serve.max_tasks,
+        start_timeout=serve.start_timeout,
+        max_wait=serve.max_wait,
+        max_waiting=serve.max_waiting,
+        max_queue=serve.max_queue,
+        cors=tuple(serve.cors),
+    )

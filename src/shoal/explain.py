@@ -1,0 +1,178 @@
+"""Why is this URL waiting? From what the store says to sentences. Pure.
+
+Each cause says until when it keeps the task from being fetched; the latest of them is the answer to "when".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shoal.clock import Millis, Moment
+from shoal.frontier.exits import ExitRecord
+from shoal.frontier.protocol import SiteRecord, SlotRecord, Whereabouts
+from shoal.task import DIRECT, RunState, State
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is known about a task's surroundings, all at one moment.
+
+    `exits`: names of the exits in the task's pool. `health`: what the store knows about exits. `staffed`: whether any
+    worker that was seen lately works this scraper; None = it is not known.
+    """
+
+    now: Moment
+    site: SiteRecord | None
+    slots: Sequence[SlotRecord]
+    exits: Sequence[str] = (DIRECT,)
+    health: Sequence[ExitRecord] = ()
+    staffed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that keeps a task waiting. `until`: None = until somebody does something about it."""
+
+    text: str
+    until: Moment | None = 0
+
+
+@dataclass(slots=True)
+class Explanation:
+    """Where a task is, in one sentence, and what keeps it from being fetched. `earliest`: None = it cannot be said."""
+
+    where: str
+    causes: list[Cause] = field(default_factory=list)
+    earliest: Moment | None = None
+
+
+def explain(found: Whereabouts, around: Surroundings) -> Explanation:
+    """Say where a task is, when it can be fetched at the earliest, and why then."""
+    if found.state is State.WAITING:
+        return _waiting(found, around)
+    return Explanation(_ended(found, around.now))
+
+
+def _ended(found: Whereabouts, now: Moment) -> str:
+    match found.state:
+        case State.LEASED:
+            left = _span((found.lease_until or now) - now)
+            return f"It is being worked on: worker {found.worker}, exit {found.exit}; the lease ends in {left}."
+        case State.DEAD:
+            tried = f"{found.attempts} attempts" if found.attempts != 1 else "1 attempt"
+            crashed = f", {found.crashes} crashes" if found.crashes else ""
+            reason = f" ({found.reason.blame}): {found.reason.text}" if found.reason else ""
+            return f"It is a dead letter after {tried}{crashed}{reason}."
+        case _:
+            return "It has ended: done, dropped (robots.txt, a handler), expired or cancelled."
+
+
+def _waiting(found: Whereabouts, around: Surroundings) -> Explanation:
+    ahead = "nothing of its site is before it" if not found.ahead else f"{found.ahead} of its site are before it"
+    causes = [
+        *_of_the_run(found, around),
+        *_of_the_task(found, around.now),
+        *_of_the_site(around),
+        *_of_the_exits(around),
+        *_of_the_line(found, around),
+    ]
+    waits = [cause.until for cause in causes]
+    times = [moment for moment in waits if moment is not None]
+    earliest = None if None in waits else max([around.now, *times])
+    return Explanation(f"It waits in the lane {found.lane}; {ahead}.", causes, earliest)
+
+
+def _of_the_run(found: Whereabouts, around: Surroundings) -> list[Cause]:
+    causes = []
+    if found.run_state is RunState.PAUSED or found.held:
+        causes.append(Cause("Its run is paused.", None))
+    if found.run_state is RunState.CANCELLED:
+        causes.append(Cause("Its run was cancelled: it will not be fetched.", None))
+    if around.staffed is False:
+        causes.append(Cause(f"No worker for the scraper {found.scraper} in this lane has been seen lately.", None))
+    return causes
+
+
+def _of_the_task(found: Whereabouts, now: Moment) -> list[Cause]:
+    causes = []
+    if found.not_before is not None and found.not_before > now:
+        why = f"after failure number {found.attempts}" if found.attempts else "as it was asked to"
+        causes.append(Cause(f"It waits for its own time, {why}: {_span(found.not_before - now)}.", found.not_before))
+    if found.expires_at is not None:
+        left = found.expires_at - now
+        causes.append(Cause(f"It expires in {_span(left)}." if left > 0 else "It has expired."))
+    return causes
+
+
+def _of_the_site(around: Surroundings) -> list[Cause]:
+    site, causes = around.site, []
+    if site is None:
+        return []
+    if site.blocked_until > around.now:
+        why = f": {site.cause}" if site.cause else ""
+        text = f"The whole site is backing off{why}; {_span(site.blocked_until - around.now)} to go."
+        causes.append(Cause(text, site.blocked_until))
+    if site.probing:
+        causes.append(Cause("A rate limit of the site is over; one request goes first before the rest follow."))
+    return causes
+
+
+def _of_the_exits(around: Surroundings) -> list[Cause]:
+    """The exit that is free first decides; if none is free now, each says why not."""
+    slots = {slot.exit: slot for slot in around.slots}
+    health = {record.name: record for record in around.health}
+    if not around.exits:
+        return [Cause("Its pool has no exits.", None)]
+    closed = [cause for name in around.exits if (cause := _closed(name, slots.get(name), health.get(name), around))]
+    if len(closed) < len(around.exits):
+        return []
+    first = min(closed, key=lambda cause: cause.until or 0)
+    if len(closed) == 1:
+        return closed
+    return [Cause(f"None of its {len(closed)} exits is free. The first will be: {first.text}", first.until)]
+
+
+def _closed(name: str, slot: SlotRecord | None, health: ExitRecord | None, around: Surroundings) -> Cause | None:
+    """Why an exit cannot be used for the site now; None = it can."""
+    now = around.now
+    if health is not None and health.quarantined_until > now:
+        wait = _span(health.quarantined_until - now)
+        return Cause(f"{name} is quarantined after {health.failures} failures; {wait} to go.", health.quarantined_until)
+    if slot is None:
+        return None
+    if slot.blocked_until > now:
+        why = f": {slot.cause}" if slot.cause else ""
+        return Cause(
+            f"{name} backs off from the site{why}; {_span(slot.blocked_until - now)} to go.", slot.blocked_until
+        )
+    if slot.next_at > now:
+        pace = f", one request each {_span(around.site.delay)}" if around.site is not None else ""
+        return Cause(f"The clock of {name} at this site: {_span(slot.next_at - now)} to go{pace}.", slot.next_at)
+    if slot.live:
+        return Cause(f"{name} has {slot.live} request(s) of the site in flight.", now)
+    return None
+
+
+def _of_the_line(found: Whereabouts, around: Surroundings) -> list[Cause]:
+    if not found.ahead or around.site is None:
+        return []
+    ways = max(1, len(around.exits))
+    rounds = -(-found.ahead // ways)
+    pace = max(around.site.delay, around.site.site_delay * ways)
+    if not pace:
+        return []
+    wait = rounds * pace
+    text = f"{found.ahead} tasks go first, at {_span(pace)} each over {ways} exit(s): about {_span(wait)}."
+    return [Cause(text, around.now + wait)]
+
+
+def _span(ms: Millis) -> str:
+    """A length of time, as people say it."""
+    if ms < 1000:
+        return f"{max(0, ms)} ms"
+    seconds = ms / 1000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

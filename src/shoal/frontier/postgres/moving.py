@@ -1,0 +1,144 @@
+"""Runs that leave this store for another, and runs that come from one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped]
+import msgspec
+
+from shoal.clock import Clock, Moment
+from shoal.errors import UnknownRun, UsageError
+from shoal.frontier.moving import (
+    CLOCKS_KEPT,
+    Cargo,
+    Move,
+    PackedItems,
+    PackedLetter,
+    PackedRun,
+    PackedSite,
+    PackedSlot,
+    PackedTask,
+    Stored,
+)
+from shoal.frontier.postgres.connections import Connections
+from shoal.frontier.postgres.payload import encode, run_values
+from shoal.frontier.postgres.troubles import NO_RUN, NOT_ARRIVING
+from shoal.frontier.protocol import NewRun
+from shoal.task import Policy
+
+AT_ONCE = 1000
+ITEMS_AT_ONCE = 100
+"""How many rows of each kind are carried at a time; items may be large."""
+
+_slots = msgspec.json.Decoder(list[PackedSlot])
+
+
+class PostgresMover:
+    """The `Mover` of this engine."""
+
+    def __init__(self, connections: Connections, clock: Clock | None) -> None:
+        self._connections = connections
+        self._clock = clock
+
+    async def now(self) -> Moment:
+        return int(await self._connections.value("moment", self._moment()))
+
+    async def turn(self, run_id: str, before: Move | None, after: Move) -> bool:
+        marks = (None if before is None else _mark(before), _mark(after))
+        return bool(await self._of_run(run_id, "turn_run", self._moment(), run_id, *marks, after.state, after.paused))
+
+    async def held(self, run_id: str) -> int:
+        return int(await self._of_run(run_id, "count_held", run_id))
+
+    async def pack_run(self, run_id: str) -> PackedRun:
+        try:
+            row = await self._connections.row("pack_run", run_id)
+        except asyncpg.PostgresError as error:
+            raise _translated(error, run_id) from None
+        scraper, mode, queue, policy, given, created_at, sealed, low, high = row
+        rules = msgspec.json.decode(policy, type=Policy)
+        return PackedRun(run_id, scraper, mode, queue, rules, given, created_at, sealed, (low, max(low, high)))
+
+    async def pack(self, run_id: str) -> AsyncIterator[Cargo]:
+        since = await self.now() - CLOCKS_KEPT
+        async for rows in self._pages("pack_sites", since, most=AT_ONCE):
+            yield Cargo(
+                sites=[PackedSite(key, crawl, begun, _slots.decode(slots)) for _, key, crawl, begun, slots in rows]
+            )
+        async for rows in self._pages("pack_tasks", run_id, most=AT_ONCE):
+            yield Cargo(tasks=[PackedTask(*row) for row in rows])
+        async for rows in self._pages("pack_letters", run_id, most=AT_ONCE):
+            yield Cargo(letters=[PackedLetter(*row) for row in rows])
+        async for rows in self._pages("pack_items", run_id, most=ITEMS_AT_ONCE):
+            yield Cargo(items=[PackedItems(*row[1:]) for row in rows])
+        async for rows in self._pages("pack_keys", run_id, most=AT_ONCE, first=b""):
+            yield Cargo(keys=[row[0] for row in rows])
+
+    async def arrive(self, run: PackedRun, move: Move) -> int:
+        new = NewRun(run.run_id, run.scraper, run.policy, run.mode, run.queue, run.input)
+        values = (*run_values(new), run.created_at, run.sealed, _mark(move), *run.numbers)
+        return int(await self._of_run(run.run_id, "arrive_run", *values))
+
+    async def unpack(self, run_id: str, move: Move, cargo: Cargo) -> None:
+        mark = _mark(move)
+        if cargo.tasks:
+            await self._of_run(run_id, "unpack_tasks", self._moment(), run_id, mark, *_columns(PackedTask, cargo.tasks))
+        if cargo.letters:
+            await self._of_run(run_id, "unpack_letters", run_id, mark, *_columns(PackedLetter, cargo.letters))
+        if cargo.items:
+            await self._of_run(run_id, "unpack_items", run_id, mark, *_columns(PackedItems, cargo.items))
+        if cargo.keys:
+            await self._of_run(run_id, "unpack_keys", run_id, mark, list(cargo.keys))
+        if cargo.sites:
+            sites = [(site.site, site.crawl_delay, site.begun_at) for site in cargo.sites]
+            slots = [(site.site, *msgspec.structs.astuple(slot)) for site in cargo.sites for slot in site.slots]
+            await self._of_run(run_id, "unpack_sites", run_id, mark, *_turned(sites, 3), *_turned(slots, 6))
+
+    async def stored(self, run_id: str) -> Stored:
+        return Stored(*await self._connections.row("count_stored", run_id))
+
+    async def count(self, run_id: str, move: Move, counters: Mapping[str, int]) -> None:
+        await self._of_run(run_id, "count_run", run_id, _mark(move), encode(counters).decode())
+
+    async def forget(self, run_id: str) -> None:
+        while await self._connections.value("forget_run", run_id, AT_ONCE):
+            pass
+
+    async def _pages(self, function: str, *values: Any, most: int, first: Any = 0) -> AsyncIterator[list[Any]]:
+        """What a function answers that begins after its first column, page by page."""
+        while rows := await self._connections.rows(function, *values, first, most):
+            yield rows
+            first = rows[-1][0]
+
+    async def _of_run(self, run_id: str, function: str, *values: Any) -> Any:
+        try:
+            return await self._connections.value(function, *values)
+        except asyncpg.PostgresError as error:
+            raise _translated(error, run_id) from None
+
+    def _moment(self) -> Moment | None:
+        return self._clock.now() if self._clock else None
+
+
+def _translated(error: asyncpg.PostgresError, run_id: str) -> Exception:
+    if error.sqlstate == NO_RUN:
+        return UnknownRun(run_id)
+    if error.sqlstate == NOT_ARRIVING:
+        return UsageError(f"The run {run_id!r} is there already, or no longer being moved there by this command.")
+    unknown: Exception = error
+    return unknown
+
+
+def _mark(move: Move) -> str:
+    return encode(move).decode()
+
+
+def _columns(kind: type[msgspec.Struct], rows: Sequence[Any]) -> list[list[Any]]:
+    """One array per field."""
+    return [[getattr(row, name) for row in rows] for name in kind.__struct_fields__]
+
+
+def _turned(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    return [[row[column] for row in rows] for column in range(width)]

@@ -1,0 +1,31 @@
+-- `ban` of the book of exits: at one site, whose slot is blocked, or (no site) everywhere. A site that nobody has visited yet
+-- takes the rules of the first run that comes; until then these.
+CREATE FUNCTION ban_exit(
+    _now bigint, _name text, _wait bigint, _key text, _delay bigint, _site_delay bigint, _concurrency int,
+    _hard_timeout bigint, _lease bigint, _limit_exits int, _limit_window bigint
+) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    _site int;
+    _until bigint;
+BEGIN
+    _now := moment(_now);
+    _until := _now + _wait;
+    IF _key IS NOT NULL THEN
+        INSERT INTO site (key, delay, site_delay, concurrency, hard_timeout, lease, limit_exits, limit_window)
+        SELECT _key, _delay, _site_delay, _concurrency, _hard_timeout, _lease, _limit_exits, _limit_window
+        WHERE NOT EXISTS (SELECT 1 FROM site AS s WHERE s.key = _key)
+        ON CONFLICT DO NOTHING;
+        SELECT id INTO _site FROM site WHERE key = _key FOR NO KEY UPDATE;
+        UPDATE slot SET blocked_until = greatest(blocked_until, _until), cause = coalesce(cause, '')
+        WHERE site = _site AND exit = _name;
+        IF NOT FOUND THEN
+            INSERT INTO slot (site, exit, blocked_until, cause) VALUES (_site, _name, _until, '');
+        END IF;
+        _until := 0;
+    END IF;
+    INSERT INTO exit_book (name, quarantined_until) VALUES (_name, _until)
+    ON CONFLICT (name) DO UPDATE SET quarantined_until = greatest(exit_book.quarantined_until, excluded.quarantined_until);
+END
+$$;

@@ -1,0 +1,2 @@
+-- Runs can be on their way between two stores.
+ALTER TABLE run ADD COLUMN move text;

@@ -1,0 +1,23 @@
+-- needs: prelude books sites queue
+-- Where tasks of a site are ready: how many of its tasks wait aside; and for each line its number, lane and pool, those of
+-- its first tasks that contain what is looked for, and the overflow behind them: priority, length, if it is a sorted set.
+load_sites({ask[4].site})
+local site, found = sites[ask[4].site], {}
+if not site then
+    return {0, found}
+end
+local known = site[LINES]
+for _, number in ipairs(type(known) == 'table' and known or {known ~= 0 and known or nil}) do
+    local line, queue, hits, groups = line_of(number), queue_of(number, ask[4].site), {}, {}
+    for at = FIRST, #queue do
+        if string.find(queue[at], ask[4].needle, 1, true) then
+            hits[#hits + 1] = queue[at]
+        end
+    end
+    local over = queue[OVER]
+    for at = 1, over ~= 0 and #over or 0, GROUP do
+        groups[#groups + 1] = {over[at], over[at + 1], over[at + 4] and 1 or 0}
+    end
+    found[#found + 1] = {number, line.lane, line.pool, hits, groups}
+end
+return {site[ASIDE], found}

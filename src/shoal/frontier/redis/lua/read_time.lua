@@ -1,0 +1,3 @@
+-- needs: prelude
+-- What time it is.
+return now

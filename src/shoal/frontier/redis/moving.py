@@ -1,0 +1,165 @@
+"""Runs that leave this store for another, and runs that come from one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.clock import Moment
+from shoal.errors import UnknownRun, UsageError
+from shoal.frontier.moving import Cargo, Move, MoveState, PackedRun, Stored
+from shoal.frontier.protocol import NewRun
+from shoal.frontier.redis.packing import Packing
+from shoal.frontier.redis.partitions import Partitions, pairs
+from shoal.frontier.redis.reader import RedisReader
+from shoal.frontier.redis.store import Store
+from shoal.frontier.redis.wire import (
+    BUCKETS,
+    dead_row,
+    key_row,
+    opaque,
+    packed_items,
+    run_question,
+    site_row,
+    task_row,
+)
+
+BUCKETS_AT_ONCE = 2048
+
+_mark = msgspec.json.encode
+
+
+class RedisMover:
+    """The `Mover` of this engine."""
+
+    def __init__(self, store: Store, partitions: Partitions, reader: RedisReader) -> None:
+        self._store = store
+        self._partitions = partitions
+        self._reader = reader
+
+    async def now(self) -> Moment:
+        return int(await self._store.call("read_time"))
+
+    async def turn(self, run_id: str, before: Move | None, after: Move) -> bool:
+        """Partitions grant nothing once they know that a run is leaving; so where nothing is held, nothing comes."""
+        if after.state is MoveState.LEFT and await self.held(run_id):
+            return False
+        standing = await self._partitions.change(
+            "turn",
+            run_id,
+            before="" if before is None else _mark(before).decode(),
+            after=_mark(after).decode(),
+            state=after.state.value,
+            paused=after.paused,
+        )
+        return isinstance(standing.move, str) and standing.move.encode() == _mark(after)
+
+    async def held(self, run_id: str) -> int:
+        found = [await self._store.call("read_run", p, {"run": run_id}) for p in self._everywhere]
+        if found[0] is None:
+            raise UnknownRun(run_id)
+        held = 0
+        for counts in (pairs(answer[2]) for answer in found if answer is not None):
+            lanes = sum(int(value) for name, value in counts.items() if name.startswith(b"lane:"))
+            held += lanes - int(counts.get(b"waiting", 0)) + int(counts.get(b"outbox", 0))
+        return held
+
+    async def pack_run(self, run_id: str) -> PackedRun:
+        run = await self._reader.run(run_id)
+        found = await self._store.call("read_run", 0, {"run": run_id})
+        tags = [self._store.tag(partition) for partition in self._everywhere]
+        serials = [int(await self._store.command("HGET", f"{tag}:meta", "serial") or 0) for tag in tags]
+        return PackedRun(
+            run_id=run_id,
+            scraper=run.scraper,
+            mode=run.mode,
+            queue=None if run.queue == run_id else run.queue,
+            policy=run.policy,
+            input=run.input,
+            created_at=run.created_at,
+            sealed=pairs(found[1])[b"sealed"] == b"1",
+            numbers=(0, (max(serials) + 1) * self._store.partitions),
+        )
+
+    async def pack(self, run_id: str) -> AsyncIterator[Cargo]:
+        run = await self._reader.run(run_id)
+        number = int((await self._store.call("read_run", 0, {"run": run_id}))[3])
+        packing = Packing(self._store, run, number)
+        async for cargo in packing.everything(await self.now()):
+            yield cargo
+
+    async def arrive(self, run: PackedRun, move: Move) -> int:
+        new = NewRun(run.run_id, run.scraper, run.policy, run.mode, run.queue, run.input)
+        mark = _mark(move).decode()
+        known = await self._store.call("read_run", 0, {"run": run.run_id})
+        if known is not None:
+            raise UsageError(f"There is a run {run.run_id!r} there already.")
+        more = {"state": "paused", "sealed": run.sealed, "created_at": run.created_at, "move": mark}
+        await self._store.call("create_run", 0, run_question(new) | more)
+        if self._store.partitions > 1:
+            await self._partitions.introduce(run.run_id, self._partitions.others)
+        low, high = run.numbers
+        for partition in self._everywhere:
+            await self._store.call("reserve_numbers", partition, {"run": run.run_id, "span": high - low + 1})
+        return -low
+
+    async def unpack(self, run_id: str, move: Move, cargo: Cargo) -> None:
+        tasks: dict[int, list[Any]] = {}
+        for task in cargo.tasks:
+            tasks.setdefault(self._store.partition_of(task.site), []).extend(task_row(task))
+        letters: dict[int, list[Any]] = {}
+        for letter in cargo.letters:
+            letters.setdefault(self._store.partition_of(letter.site), []).extend(dead_row(letter))
+        sites: dict[int, list[Any]] = {}
+        for site in cargo.sites:
+            sites.setdefault(self._store.partition_of(site.site), []).append(site_row(site))
+        await self._bring(run_id, move, "unpack_tasks", tasks)
+        await self._bring(run_id, move, "unpack_letters", letters)
+        await self._bring(run_id, move, "unpack_sites", sites)
+        if cargo.items:
+            await self._bring(run_id, move, "unpack_items", {0: [opaque(packed_items(batch)) for batch in cargo.items]})
+        if cargo.keys:  # which site a key belongs to cannot be told: each partition gets to know them all
+            keys = [value for key in cargo.keys for value in key_row(key)]
+            await self._bring(run_id, move, "unpack_keys", dict.fromkeys(self._everywhere, keys))
+
+    async def stored(self, run_id: str) -> Stored:
+        answers = [await self._store.call("count_stored", p, {"run": run_id}) for p in self._everywhere]
+        number = answers[0][3]
+        keys = await asyncio.gather(*(self._store.call("count_keys", 0, part) for part in _parts(number)))
+        tasks, letters, items = (sum(answer[column] for answer in answers) for column in range(3))
+        return Stored(tasks, letters, items, sum(keys))
+
+    async def count(self, run_id: str, move: Move, counters: Mapping[str, int]) -> None:
+        await self._ask(0, run_id, move, "count_run", {"counts": dict(counters)})
+
+    async def forget(self, run_id: str) -> None:
+        """The first partition last: as long as that knows the run, this can be done again."""
+        for partition in reversed(self._everywhere):
+            found = await self._store.call("read_run", partition, {"run": run_id})
+            if found is not None:
+                await asyncio.gather(
+                    *(self._store.call("forget_keys", partition, part) for part in _parts(int(found[3])))
+                )
+                await self._store.call("forget_run", partition, {"run": run_id})
+
+    async def _bring(self, run_id: str, move: Move, verb: str, rows: Mapping[int, Sequence[Any]]) -> None:
+        await asyncio.gather(
+            *(self._ask(partition, run_id, move, verb, {"rows": some}) for partition, some in rows.items())
+        )
+
+    async def _ask(self, partition: int, run_id: str, move: Move, verb: str, more: dict[str, Any]) -> None:
+        question = {"run": run_id, "move": _mark(move).decode(), **more}
+        if not await self._store.call(verb, partition, question):
+            raise UsageError(f"The run {run_id!r} is no longer being moved there by this command.")
+
+    @property
+    def _everywhere(self) -> range:
+        return range(self._store.partitions)
+
+
+def _parts(number: int) -> Iterable[dict[str, Any]]:
+    for first in range(0, len(BUCKETS), BUCKETS_AT_ONCE):
+        yield {"number": number, "buckets": BUCKETS[first : first + BUCKETS_AT_ONCE]}

@@ -1,0 +1,218 @@
+"""Jobs: submitted in groups, looked at in groups, and forgotten when their time is over."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.clock import Millis, Moment
+from shoal.frontier.jobs import (
+    ANY,
+    LATELY,
+    Admission,
+    Backlog,
+    Callback,
+    Expired,
+    JobStatus,
+    NewJob,
+    Quota,
+    Submitted,
+)
+from shoal.frontier.protocol import Counters, Item
+from shoal.frontier.sqlite.enqueue import enqueue
+from shoal.frontier.sqlite.reader import SqliteReader
+from shoal.frontier.sqlite.transaction import RUN_COUNTERS, RunRow, Transaction, encode
+from shoal.frontier.sqlite.whereabouts import Look
+from shoal.frontier.sqlite.writer import Writer
+from shoal.task import RunState
+
+MOST_ROWS = 5000
+"""How many rows of each kind one `expire` deletes."""
+
+MOST_JOBS = 500
+EVERY_JOB = 2**62
+
+_raw_items = msgspec.json.Decoder(list[msgspec.Raw])
+_groups = msgspec.json.Decoder(tuple[str, ...])
+
+
+class SqliteJobs:
+    """The `Jobs` of this engine."""
+
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def submit(self, jobs: Sequence[NewJob]) -> Sequence[Submitted]:
+        return await self._writer.call(lambda tx: _submit(tx, jobs))
+
+    async def statuses(self, known: Mapping[str, int]) -> Sequence[JobStatus]:
+        return await self._reader.look(lambda look, now: _statuses(look, now, known))
+
+    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
+        return await self._reader.look(lambda look, now: _results(look, now, job_ids, most))
+
+    async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
+        return await self._reader.look(lambda look, now: _listed(look, now, owner, before, limit))
+
+    async def backlogs(self) -> Sequence[Backlog]:
+        return await self._reader.look(
+            lambda look, now: [Backlog(*row) for row in look("read_backlogs", since=now - LATELY)]
+        )
+
+    async def callbacks(self, limit: int = 100) -> Sequence[Callback]:
+        return await self._reader.look(lambda look, _: [Callback(*row) for row in look("read_callbacks", limit=limit)])
+
+    async def clear_callbacks(self, job_ids: Sequence[str]) -> None:
+        await self._writer.call(lambda tx: tx.run("clear_callbacks", ids=list(job_ids)))
+
+    async def expire(self, remember: Millis) -> Expired:
+        return await self._writer.call(lambda tx: _expire(tx, remember))
+
+
+class SqliteRegistry:
+    """The `Registry` of this engine."""
+
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def records(self, kind: str) -> Mapping[str, bytes]:
+        return await self._reader.look(lambda look, _: dict(look("read_records", kind=kind)))
+
+    async def put_record(self, kind: str, name: str, body: bytes) -> None:
+        await self._writer.call(lambda tx: tx.run("write_record", kind=kind, name=name, body=body))
+
+    async def remove_record(self, kind: str, name: str) -> bool:
+        return bool(await self._writer.call(lambda tx: tx.run("delete_record", kind=kind, name=name)))
+
+
+def _submit(tx: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
+    lengths: dict[str, int] = {}
+    return [_submit_one(tx, job, lengths) for job in jobs]
+
+
+def _submit_one(tx: Transaction, job: NewJob, lengths: dict[str, int]) -> Submitted:
+    """`lengths`: of the queues that this batch has met, as they are with the jobs before this one."""
+    found = tx.row("find_job_of_id", run_id=job.run.run_id)
+    if found is None and job.key is not None:
+        found = tx.row("find_job_of_key", owner=job.owner, key=job.key)
+    if found is not None:
+        run_id, number, queue, ended_at, fingerprint = found
+        place = 0 if ended_at is not None else tx.value("count_unfinished", queue=queue, up_to=number)
+        return Submitted(run_id, Admission.REPEATED, place, fingerprint)
+    used, resets_at = _spend(tx, job.owner, job.quota) if job.quota is not None else (0, 0)
+    if job.quota is not None and used > job.quota.most:
+        return Submitted(job.run.run_id, Admission.LIMITED, used=job.quota.most, resets_at=resets_at)
+    queue = job.run.queue or job.run.run_id
+    if queue not in lengths:
+        lengths[queue] = tx.value("count_unfinished", queue=queue, up_to=EVERY_JOB)
+    _create(tx, job, queue)
+    lengths[queue] += bool(job.tasks)
+    place = lengths[queue] if job.tasks else 0
+    return Submitted(job.run.run_id, Admission.CREATED, place, job.fingerprint, used, resets_at)
+
+
+def _spend(tx: Transaction, owner: str, quota: Quota) -> tuple[int, Moment]:
+    """How much of the quota is used now, this job included, and when it begins anew."""
+    resets_at = tx.now - tx.now % quota.window + quota.window
+    used = (tx.value("read_quota", owner=owner, resets_at=resets_at) or 0) + 1
+    if used <= quota.most:
+        tx.run("write_quota", owner=owner, resets_at=resets_at, used=used)
+    return used, resets_at
+
+
+def _create(tx: Transaction, job: NewJob, queue: str) -> None:
+    run = job.run
+    number = tx.value(
+        "create_job",
+        run_id=run.run_id,
+        scraper=run.scraper,
+        mode=run.mode,
+        queue=queue,
+        policy=encode(run.policy).decode(),
+        input=run.input,
+        now=tx.now,
+    )
+    groups = list(dict.fromkeys(task.extra.group for task in job.tasks if task.extra.group))
+    tx.run(
+        "describe_job",
+        run=number,
+        owner=job.owner,
+        key=job.key,
+        fingerprint=job.fingerprint,
+        groups=groups,
+        error=job.error,
+        callback=job.callback,
+    )
+    row = RunRow(number, run.run_id, run.scraper, queue, RunState.RUNNING, run.policy, is_job=True)
+    enqueue(tx, row, job.tasks)
+
+
+def _statuses(look: Look, now: Moment, known: Mapping[str, int]) -> list[JobStatus]:
+    rows = look("read_jobs", known=encode(known).decode(), now=now)
+    lines: dict[str, list[int]] = {}
+    return [_status(look, lines, *row) for row in rows]
+
+
+def _status(look: Look, lines: dict[str, list[int]], *row: Any) -> JobStatus:
+    job_id, number, version, scraper, owner, state, created_at, ended_at, expires_at, queue, *more = row
+    groups, groups_left, error, expired, *counts = more
+    place = 0
+    if ended_at is None:
+        if queue not in lines:
+            lines[queue] = msgspec.json.decode(look("read_queue", queue=queue)[0][0])
+        place = bisect_right(lines[queue], number)
+    return JobStatus(
+        job_id,
+        number,
+        version,
+        scraper,
+        owner,
+        RunState(state),
+        Counters(*counts[: len(RUN_COUNTERS)]),
+        created_at,
+        ended_at,
+        expires_at,
+        place,
+        _groups.decode(groups),
+        groups_left,
+        error,
+        bool(expired),
+    )
+
+
+def _listed(look: Look, now: Moment, owner: str | None, before: int | None, limit: int) -> list[JobStatus]:
+    place = {"before": EVERY_JOB if before is None else before, "limit": limit}
+    found = look("find_newest_jobs", **place) if owner is None else look("find_jobs_of_owner", owner=owner, **place)
+    statuses = _statuses(look, now, {row[0]: ANY for row in found})
+    return sorted(statuses, key=lambda status: -status.number)
+
+
+def _results(look: Look, now: Moment, job_ids: Sequence[str], most: int) -> dict[str, list[Item]]:
+    results: dict[str, list[Item]] = {}
+    for job_id, url, group, body in look("read_results", ids=encode(job_ids).decode(), now=now):
+        items = results.setdefault(job_id, [])
+        if body is not None and len(items) < most:
+            items += [Item(url, group, raw) for raw in _raw_items.decode(body)[: most - len(items)]]
+    return results
+
+
+def _expire(tx: Transaction, remember: Millis) -> Expired:
+    forgotten = tx.numbers("find_forgotten_jobs", before=tx.now - remember, most=MOST_JOBS)
+    if forgotten:
+        tx.run("forget_jobs", runs=forgotten)
+        tx.run("forget_runs", runs=forgotten)
+    over = tx.numbers("find_expired_jobs", now=tx.now, most=MOST_JOBS)
+    if not over:
+        return Expired(0, len(forgotten), len(forgotten) == MOST_JOBS)
+    tx.memory.seen.sort_all(tx)
+    for verb in ("delete_items_of", "delete_dead_of", "delete_seen_of"):
+        if tx.run(verb, runs=over, most=MOST_ROWS) == MOST_ROWS:
+            return Expired(0, len(forgotten), more=True)
+    tx.run("end_results", runs=over)
+    tx.run("mark_gone", runs=over, now=tx.now)
+    return Expired(len(over), len(forgotten), MOST_JOBS in (len(over), len(forgotten)))

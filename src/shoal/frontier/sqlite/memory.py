@@ -1,0 +1,76 @@
+"""What a process knows of the store, so that it need not ask again. It holds as long as nobody else writes."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from shoal.clock import Millis
+from shoal.frontier.sqlite.seen import SeenLately
+from shoal.task import Policy
+
+REMEMBERED_SITES = 50_000
+
+
+class Rules(msgspec.Struct, frozen=True, gc=False):
+    """What a site asks of those who visit it."""
+
+    delay: Millis
+    site_delay: Millis
+    concurrency: int
+    hard_timeout: Millis
+    lease: Millis
+    limit_exits: int
+    limit_window: Millis
+
+    @classmethod
+    def of(cls, policy: Policy) -> Rules:
+        return cls(
+            policy.delay,
+            policy.site_delay,
+            policy.concurrency,
+            policy.hard_timeout,
+            policy.lease,
+            policy.limit_exits,
+            policy.limit_window,
+        )
+
+    def strictest(self, other: Rules) -> Rules:
+        """Rules that keep both."""
+        return Rules(
+            max(self.delay, other.delay),
+            max(self.site_delay, other.site_delay),
+            min(self.concurrency, other.concurrency),
+            max(self.hard_timeout, other.hard_timeout),
+            max(self.lease, other.lease),
+            min(self.limit_exits, other.limit_exits),
+            max(self.limit_window, other.limit_window),
+        )
+
+
+class Memory:
+    """Belongs to the connection that writes, and is used inside its transactions only.
+
+    `sites`: numbers and rules by key. `seen`: the keys that came in lately.
+    """
+
+    def __init__(self) -> None:
+        self.sites: dict[str, tuple[int, Rules]] = {}
+        self.seen = SeenLately()
+        self._version: int | None = None
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        """A transaction has begun: what others have changed since the last one is no longer known."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self.sites.clear()
+            self.seen.stale = True
+        elif len(self.sites) > REMEMBERED_SITES:
+            self.sites.clear()
+
+    def forget(self) -> None:
+        """Something was undone, and may have been noted here: ask again."""
+        self.sites.clear()
+        self.seen.forget()

@@ -1,0 +1,1 @@
+INSERT INTO seen_lately (run, keys) VALUES (:run, :keys)

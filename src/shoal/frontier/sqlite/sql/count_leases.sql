@@ -1,0 +1,1 @@
+SELECT count(*) FROM lease WHERE run = :run

@@ -1,0 +1,1 @@
+UPDATE line SET waiting = waiting + :waiting, leased = leased + :leased WHERE id = :line

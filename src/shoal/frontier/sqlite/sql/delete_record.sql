@@ -1,0 +1,1 @@
+DELETE FROM record WHERE kind = :kind AND name = :name

@@ -1,0 +1,1 @@
+SELECT json_array(sorted, until) FROM seen_round

@@ -1,0 +1,1 @@
+DELETE FROM job WHERE run IN (SELECT value FROM json_each(:runs))

@@ -1,0 +1,1 @@
+DELETE FROM run WHERE id IN (SELECT value FROM json_each(:runs))

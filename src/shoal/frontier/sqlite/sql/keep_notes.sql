@@ -1,0 +1,1 @@
+INSERT INTO note (stream, expires_at, body) VALUES (?, ?, ?)

@@ -1,0 +1,1 @@
+UPDATE run SET move = :move WHERE id = :run

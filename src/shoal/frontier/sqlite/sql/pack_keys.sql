@@ -1,0 +1,1 @@
+SELECT key FROM seen WHERE run = :run AND key > :after ORDER BY key LIMIT :most

@@ -1,0 +1,1 @@
+SELECT name, body FROM record WHERE kind = :kind

@@ -1,0 +1,1 @@
+DELETE FROM exit WHERE name IN (SELECT value FROM json_each(:names))

@@ -1,0 +1,1 @@
+UPDATE sqlite_sequence SET seq = :last WHERE name = 'task'

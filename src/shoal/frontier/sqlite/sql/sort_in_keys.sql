@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO seen (run, key) VALUES (?, ?)

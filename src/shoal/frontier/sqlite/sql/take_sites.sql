@@ -1,4 +1,0 @@
-UPDATE site
-SET begun_at = j.value ->> 1, begun_before = j.value ->> 2, last_token = j.value ->> 3
-FROM json_each(:sites) AS j
-WHERE site.id = j.value ->> 0

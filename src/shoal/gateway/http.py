@@ -1,0 +1,74 @@
+"""The few things that plain ASGI routes need of HTTP: headers, the query, a bounded body, an answer sent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from shoal.gateway.answer import Answer, Problem
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class ClientGone(Exception):
+    """The client hung up before it had said everything."""
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """The first header of that name (lower case), or None."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return None
+
+
+def query(scope: Scope) -> dict[str, str]:
+    """The query, with the last value of each name."""
+    raw = scope["query_string"]
+    if not raw:
+        return {}
+    try:
+        found = parse_qs(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
+    except ValueError:
+        raise Problem(400, "bad-query", "The query has too many fields.") from None
+    return {name: values[-1] for name, values in found.items()}
+
+
+async def read_body(scope: Scope, receive: Receive, most: int) -> bytes:
+    """The whole body. Raises Problem 413 as soon as it is clear that it is larger than `most`, and ClientGone."""
+    announced = header(scope, b"content-length")
+    if announced is not None and announced.isdigit() and int(announced) > most:
+        raise too_large(most)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    while message["type"] == "http.request" and message.get("more_body"):
+        if len(body) > most:
+            raise too_large(most)
+        message = await receive()
+        body += message.get("body", b"")
+    if message["type"] != "http.request":
+        raise ClientGone
+    if len(body) > most:
+        raise too_large(most)
+    return body
+
+
+def too_large(most: int) -> Problem:
+    """The client is told before it has sent all, so the connection cannot be used again."""
+    return Problem(
+        413, "body-too-large", f"A body may have at most {most:,} bytes.", headers=((b"connection", b"close"),)
+    )
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
+    """Send a whole response at once."""
+    headers = [*answer.headers]
+    if answer.body:
+        headers += [(b"content-type", answer.kind)]
+    if answer.status not in (204, 304):
+        headers += [(b"content-length", b"%d" % len(answer.body))]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

@@ -1,0 +1,80 @@
+"""The API keys as one gateway process knows them, and what it lets their holders do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+from shoal.frontier.jobs import Registry
+from shoal.gateway.answer import Problem
+from shoal.gateway.keys import ANYBODY, ApiKey, Scope, hashed, stored_keys
+from shoal.gateway.reach import Reach
+
+LOAD_EVERY = 2.0
+"""Seconds by which a revoked key is refused by every process."""
+
+LOAD_AGAIN = 0.5
+
+
+class KeyRing:
+    """Keys looked up by hash. As soon as one was made, everybody needs one."""
+
+    def __init__(self, registry: Registry, reach: Reach) -> None:
+        self._registry = registry
+        self._reach = reach
+        self._by_hash: dict[str, ApiKey] = {}
+        self._loaded_at = -LOAD_AGAIN
+        self._loading = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read all keys. Raises Problem if the store cannot be asked."""
+        began = time.monotonic()
+        keys = await self._reach.ask(lambda: stored_keys(self._registry))
+        self._by_hash = {key.hash: key for key in keys}
+        self._loaded_at = began
+
+    async def run(self) -> None:
+        """Keep up with what operators change."""
+        while True:
+            await asyncio.sleep(LOAD_EVERY)
+            with suppress(Problem):
+                await self.load()
+
+    async def who(self, given: str | None) -> ApiKey:
+        """Whose request this is. Raises Problem 401 for no key where one is needed, and for one that is not good."""
+        if given is None:
+            if self._by_hash:
+                raise _who_are_you("This service needs an API key: send it as `Authorization: Bearer KEY`.")
+            return ANYBODY
+        key = self._by_hash.get(hashed(given))
+        if key is None:
+            await self._load_after(time.monotonic())
+            key = self._by_hash.get(hashed(given))
+        if key is None or key.revoked_at is not None:
+            raise _who_are_you("This API key is not known, or has been revoked.")
+        return key
+
+    async def _load_after(self, moment: float) -> None:
+        """A key that is not known may have been made a moment ago. Who tries many makes himself wait, not us work."""
+        async with self._loading:
+            if self._loaded_at < moment:
+                await asyncio.sleep(max(0.0, self._loaded_at + LOAD_AGAIN - moment))
+                await self.load()
+
+
+def require(key: ApiKey, scope: Scope, scraper: str | None = None) -> None:
+    """Raise Problem 403 if the key does not allow this."""
+    if scope not in key.scopes and Scope.ADMIN not in key.scopes:
+        raise Problem(403, "not-allowed", f"This API key does not have the scope {scope.value!r}.")
+    if scraper is not None and key.scrapers is not None and scraper not in key.scrapers:
+        raise Problem(403, "not-allowed", f"This API key is not for the scraper {scraper!r}.")
+
+
+def may_see(key: ApiKey, owner: str) -> bool:
+    """Whether a job of this owner exists for whoever has this key."""
+    return owner == key.key_id or Scope.ADMIN in key.scopes
+
+
+def _who_are_you(detail: str) -> Problem:
+    return Problem(401, "no-api-key", detail, headers=((b"www-authenticate", b"Bearer"),))

@@ -1,0 +1,28 @@
+"""How one gateway process behaves. Made from the settings `[serve]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from shoal.clock import Millis
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayOptions:
+    """Times in seconds unless said otherwise; the settings of the same names say what they mean."""
+
+    results_ttl: float = 3600.0
+    remember: Millis = 24 * 3_600_000
+    max_body: int = 1024 * 1024
+    max_tasks: int = 10_000
+    start_timeout: float = 10.0
+    max_wait: float = 60.0
+    max_waiting: int = 20_000
+    """Clients that one process lets wait for news at once. More are answered at once, and told to poll."""
+    max_queue: int = 100_000
+    """Jobs of one scraper that have not ended; more are turned away."""
+    max_inline: int = 10_000
+    """Items that an answer holds at most; of more, the answer says where they are."""
+    store_patience: float = 0.9
+    """By when the store must have answered, so that clients hear within a second that it does not."""
+    cors: tuple[str, ...] = field(default=())

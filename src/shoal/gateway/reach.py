@@ -1,0 +1,88 @@
+"""Whether the store can be reached, and what clients are told while it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from shoal.errors import EngineError
+from shoal.gateway.answer import Problem, unavailable
+
+Result = TypeVar("Result")
+
+LOOK_EVERY = 2.0
+LOOK_AGAIN = 0.25
+"""Seconds until the next look at a store that is well, and at one that is not."""
+
+log = structlog.get_logger("shoal")
+
+
+class Reach:
+    """Every call to the store goes through here: bounded in time, and refused at once while the store is known to be
+    away. One look at a time finds out when it is back.
+    """
+
+    def __init__(self, look: Callable[[], Awaitable[object]], patience: float) -> None:
+        self._look = look
+        self._patience = patience
+        self._doubt = asyncio.Event()
+        self.trouble: str | None = None
+        """What is wrong with the store; None = nothing that we know of."""
+
+    async def ask(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """What the store answers. Raises Problem 503 if it does not in time, or is known not to."""
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self.ask_patiently(call)
+        except TimeoutError:
+            self._doubt.set()
+            raise away() from None
+
+    async def ask_patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """The same for calls whose end must be known, however long it takes."""
+        self.check()
+        try:
+            return await call()
+        except EngineError as error:
+            self._note(str(error))
+            raise away() from error
+
+    def check(self) -> None:
+        """Raise Problem 503 if the store is known to be away."""
+        if self.trouble is not None:
+            raise away()
+
+    async def run(self) -> None:
+        """Keep looking."""
+        while True:
+            try:
+                async with asyncio.timeout(self._patience):
+                    await self._look()
+            except TimeoutError:
+                self._note("it does not answer in time")
+            except EngineError as error:
+                self._note(str(error))
+            else:
+                if self.trouble is not None:
+                    log.warning("the store is back")
+                self.trouble = None
+            self._doubt.clear()
+            try:
+                async with asyncio.timeout(LOOK_EVERY if self.trouble is None else LOOK_AGAIN):
+                    await self._doubt.wait()
+            except TimeoutError:
+                continue
+
+    def _note(self, trouble: str) -> None:
+        if self.trouble is None:
+            log.warning("the store cannot be used", reason=trouble)
+        self.trouble = trouble
+        self._doubt.set()
+
+
+def away() -> Problem:
+    """What clients are told. The sentence of the engine may name hosts and files: that is for the log."""
+    return unavailable("store-unavailable", "The store of this service cannot be used at the moment.")

@@ -1,0 +1,83 @@
+"""One gateway process: an open store, the service on it, and a web server in front."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Sequence
+
+import uvicorn
+
+from shoal.fetch.guard import Guard
+from shoal.frontier.jobs import Store
+from shoal.gateway.app import application
+from shoal.gateway.options import GatewayOptions
+from shoal.gateway.service import Service
+from shoal.scraper import Scraper
+
+BACKLOG = 4096
+GRACE = 5
+"""Seconds that clients are given to take their answers when the gateway ends."""
+
+
+def listening(host: str, port: int, *, shared: bool) -> socket.socket:
+    """A socket that listens. `shared`: other processes may listen at the same place; the system spreads clients."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        opened.bind((host, port))
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with signals left to the command line."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class GatewayProcess:
+    """Serves until told to stop."""
+
+    def __init__(
+        self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions, guard: Guard | None = None
+    ) -> None:
+        self._service = Service(store, scrapers, options, guard)
+        config = uvicorn.Config(
+            application(self._service),
+            loop="none",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=GRACE,
+        )
+        self._server = _Server(config)
+
+    async def run(self, at: socket.socket) -> None:
+        """Serve on this socket until stopped."""
+        async with self._service.running():
+            await self._server.serve(sockets=[at])
+
+    def stop(self) -> None:
+        """Take no more clients, answer those who wait, and end."""
+        self._service.close()
+        self._server.should_exit = True
+
+    def abort(self) -> None:
+        """End at once."""
+        self._server.force_exit = True
+        self.stop()

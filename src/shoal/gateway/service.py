@@ -1,0 +1,240 @@
+"""The gateway without HTTP: jobs in, documents out, for any number of clients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from shoal.fetch.guard import Guard
+from shoal.frontier.jobs import Admission, Backlog, JobState, JobStatus, Store, Submitted
+from shoal.frontier.protocol import DeadLetter, Item, ItemPage
+from shoal.gateway import documents
+from shoal.gateway.answer import Problem, encode, unavailable
+from shoal.gateway.bench import Bench
+from shoal.gateway.coalescing import Coalesced
+from shoal.gateway.kept import KeptDocuments
+from shoal.gateway.keyring import KeyRing, may_see, require
+from shoal.gateway.keys import ApiKey, Scope
+from shoal.gateway.options import GatewayOptions
+from shoal.gateway.pace import ask_again, estimate, own_work
+from shoal.gateway.preparing import Offer, Prepared, fingerprint
+from shoal.gateway.reach import Reach
+from shoal.gateway.submitting import Submissions
+from shoal.gateway.watching import Watch
+from shoal.scraper import Scraper
+
+RESULTS_AT_ONCE = 200
+EXPIRE_EVERY = 2.0
+WORKER_SEEN = 60_000
+SHORTEST_ANONYMOUS_KEY = 16
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """A submission that was taken: what the store said, and what to expect."""
+
+    submitted: Submitted
+    prepared: Prepared
+    estimated: float
+    poll_after: float
+
+
+class Service:
+    """Everything that routes need. Made inside the event loop; `running` keeps it going."""
+
+    def __init__(
+        self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions, guard: Guard | None = None
+    ) -> None:
+        self.store = store
+        self.options = options
+        self.offers = {scraper.name: Offer(scraper, options, guard) for scraper in scrapers}
+        self.backlogs: Mapping[str, Backlog] = {}
+        self.workers = 0
+        self.reach = Reach(self._look_around, options.store_patience)
+        self.keys = KeyRing(store.registry, self.reach)
+        self.watch = Watch(store.jobs, self.reach)
+        self.submissions = Submissions(store.jobs, self.reach, options.store_patience)
+        self.closing = False
+        self._bench = Bench()
+        self._items = Coalesced(self._read_items, RESULTS_AT_ONCE)
+        self._kept = KeptDocuments()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Within the block, requests are answered."""
+        await self.keys.load()
+        async with asyncio.TaskGroup() as group:
+            chores = [
+                group.create_task(chore)
+                for chore in (
+                    self.reach.run(),
+                    self.keys.run(),
+                    self.watch.run(),
+                    self.submissions.run(),
+                    self._items.run(),
+                    self._keep_expiring(),
+                )
+            ]
+            yield
+            for chore in chores:
+                chore.cancel()
+        self._bench.close()
+
+    def close(self) -> None:
+        """No more waiting: answer everybody with what is known."""
+        self.closing = True
+        self.watch.release()
+
+    # Submitting
+
+    async def submit(
+        self,
+        key: ApiKey,
+        scraper: str,
+        body: bytes | None,
+        urls: list[str] | None,
+        idempotency_key: str | None,
+        asked: bytes,
+    ) -> Accepted:
+        """Create a job. `asked`: the bytes that tell whether an idempotency key is used for the same thing."""
+        offer = self.offers.get(scraper)
+        if offer is None:
+            known = ", ".join(sorted(self.offers))
+            raise Problem(404, "unknown-scraper", f"There is no scraper {scraper!r} here; there are {known}.")
+        require(key, Scope.SUBMIT, scraper)
+        self._check_room(offer)
+        if idempotency_key is not None:
+            _check_idempotency_key(idempotency_key, key)
+        prepared = await offer.prepare(self._bench, body, urls)
+        print_ = fingerprint(scraper, asked)
+        job = msgspec.structs.replace(
+            prepared.job, owner=key.key_id, key=idempotency_key, fingerprint=print_, quota=key.quota
+        )
+        submitted = await self.submissions.submit(job)
+        if submitted.admission is Admission.REPEATED and submitted.fingerprint != print_:
+            raise Problem(
+                422, "idempotency-key-reused", "This Idempotency-Key was used before, for something else.",
+                job_id=submitted.job_id,
+            )  # fmt: skip
+        own = own_work(len(job.tasks), offer.policy.delay, offer.policy.concurrency)
+        estimated = estimate(submitted.position, own, self.backlogs.get(offer.queue))
+        return Accepted(submitted, prepared, estimated, ask_again(estimated))
+
+    def _check_room(self, offer: Offer) -> None:
+        self.submissions.check()
+        backlog = self.backlogs.get(offer.queue)
+        if backlog is not None and backlog.unfinished >= self.options.max_queue:
+            raise unavailable("queue-full", f"{backlog.unfinished:,} jobs of this scraper are waiting already.", 30)
+
+    # Looking
+
+    async def see(self, key: ApiKey, job_id: str) -> JobStatus:
+        """How a job stands, if whoever has this key may see it. Raises Problem 404 and 410."""
+        require(key, Scope.READ)
+        kept = self._kept.get(job_id)
+        status = kept.status if kept is not None else await self.watch.look(job_id)
+        if status is None:
+            raise documents.unknown(job_id)
+        return self._seen(key, status)
+
+    async def wait(self, key: ApiKey, status: JobStatus, known: int | None, seconds: float) -> JobStatus:
+        """The job when it has ended, or, with `known`, when its version is another; or after so many seconds."""
+        if self.closing or seconds <= 0 or self.watch.waiting >= self.options.max_waiting:
+            return status
+        if status.has_ended or (known is not None and status.version != known):
+            return status
+        if known is None:
+            news = await self.watch.wait(status, _has_ended, seconds)
+        else:
+            news = await self.watch.wait(status, lambda now: now.version != known, seconds)
+        return self._seen(key, news)
+
+    async def document(self, status: JobStatus) -> bytes:
+        """The job as JSON, with its results if it has ended."""
+        if not status.has_ended:
+            expected = self.expected(status)
+            return encode(documents.waiting(status, expected, ask_again(expected)))
+        kept = self._kept.get(status.job_id)
+        if kept is not None and kept.status.version == status.version:
+            return kept.body
+        items: Sequence[Item] | None = None
+        if status.counters.items <= self.options.max_inline:
+            items = (await self._items.get(status.job_id) or ()) if status.counters.items else ()
+        body = encode(documents.ended(status, items, await self._letters(status)))
+        self._kept.put(status, body)
+        return body
+
+    def expected(self, status: JobStatus) -> float:
+        """Seconds until the job ends, as far as can be told."""
+        offer = self.offers.get(status.scraper)
+        delay, concurrency = (offer.policy.delay, offer.policy.concurrency) if offer else (1000, 1)
+        own = own_work(status.counters.remaining, delay, concurrency)
+        return estimate(status.position, own, self.backlogs.get(f"jobs:{status.scraper}"))
+
+    async def listed(self, key: ApiKey, before: int | None, limit: int) -> Sequence[JobStatus]:
+        """The newest jobs that whoever has this key may see."""
+        require(key, Scope.READ)
+        owner = None if Scope.ADMIN in key.scopes else key.key_id
+        return await self.reach.ask(lambda: self.store.jobs.listed(owner, before, limit))
+
+    async def items(self, job_id: str, cursor: int, limit: int) -> ItemPage:
+        """Items of a job that was seen to be the client's own."""
+        return await self.reach.ask(lambda: self.store.reader.items(job_id, cursor, limit))
+
+    async def cancel(self, key: ApiKey, job_id: str) -> JobStatus:
+        """End a job. The second time: nothing."""
+        require(key, Scope.SUBMIT)
+        found = await self.watch.look(job_id)
+        if found is None:
+            raise documents.unknown(job_id)
+        self._seen(key, found)
+        self._kept.drop(job_id)
+        await self.reach.ask(lambda: self.store.frontier.cancel_run(job_id))
+        return await self.watch.look(job_id) or found
+
+    def _seen(self, key: ApiKey, status: JobStatus) -> JobStatus:
+        if not may_see(key, status.owner):
+            raise documents.unknown(status.job_id)
+        if status.state is JobState.EXPIRED:
+            raise documents.expired(status)
+        return status
+
+    # Reading and chores
+
+    async def _read_items(self, job_ids: Sequence[str]) -> Mapping[str, Sequence[Item]]:
+        return await self.reach.ask(lambda: self.store.jobs.results(job_ids, self.options.max_inline))
+
+    async def _letters(self, status: JobStatus) -> Sequence[DeadLetter]:
+        if not status.counters.dead:
+            return ()
+        return await self.reach.ask(lambda: self.store.reader.dead(status.job_id, limit=documents.MORE_ERRORS))
+
+    async def _look_around(self) -> None:
+        self.backlogs = {each.queue: each for each in await self.store.jobs.backlogs()}
+        workers = await self.store.reader.workers()
+        newest = max((worker.seen_at for worker in workers), default=0)
+        self.workers = sum(worker.seen_at > newest - WORKER_SEEN for worker in workers)
+
+    async def _keep_expiring(self) -> None:
+        while True:
+            try:
+                expired = await self.reach.ask_patiently(lambda: self.store.jobs.expire(self.options.remember))
+                more = expired.more
+            except Problem:
+                more = False
+            await asyncio.sleep(0.05 if more else EXPIRE_EVERY)
+
+
+def _has_ended(status: JobStatus) -> bool:
+    return status.has_ended
+
+
+def _check_idempotency_key(text: str, key: ApiKey) -> None:
+    least = 1 if key.key_id else SHORTEST_ANONYMOUS_KEY
+    if not least <= len(text) <= 255 or not text.isascii() or not text.isprintable():
+        raise Problem(
+            400, "bad-idempotency-key",
+            f"An Idempotency-Key has {least} to 255 printable ASCII characters; a UUID is a good one.",
+        )  # fmt: skip

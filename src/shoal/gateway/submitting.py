@@ -1,0 +1,103 @@
+"""Group commit: submissions of many clients share a transaction. None is answered before it is durable."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from shoal.frontier.jobs import Jobs, NewJob, Submitted
+from shoal.gateway.answer import Problem, unavailable
+from shoal.gateway.reach import Reach, away
+
+JOBS_AT_ONCE = 256
+TASKS_AT_ONCE = 20_000
+
+MOST_WAITING = 5000
+"""Submissions that wait for their transaction. More are turned away: they could not be answered in time."""
+
+
+@dataclass(slots=True)
+class _Submission:
+    job: NewJob
+    future: asyncio.Future[Submitted]
+
+
+class Submissions:
+    """While one group is being committed, the next gathers."""
+
+    def __init__(self, jobs: Jobs, reach: Reach, patience: float) -> None:
+        self._jobs = jobs
+        self._reach = reach
+        self._patience = patience
+        self._waiting: deque[_Submission] = deque()
+        self._some = asyncio.Event()
+        self._committing_since = math.inf
+
+    def check(self) -> None:
+        """Raise Problem 503 if a submission made now would not be answered in time."""
+        self._reach.check()
+        if asyncio.get_running_loop().time() - self._committing_since > self._patience:
+            raise away()
+        if len(self._waiting) >= MOST_WAITING:
+            raise unavailable("overloaded", "More jobs are being submitted than can be stored at the moment.", 2)
+
+    async def submit(self, job: NewJob) -> Submitted:
+        """What became of the job, when that is durable. Raises Problem 503 if it cannot be told in time.
+
+        Then a job that still waited for its group is not created; one whose group was under way may have been.
+        """
+        self.check()
+        loop = asyncio.get_running_loop()
+        submission = _Submission(job, loop.create_future())
+        self._waiting.append(submission)
+        self._some.set()
+        over = loop.call_later(self._patience, self._give_up, submission)
+        try:
+            return await submission.future
+        finally:
+            over.cancel()
+
+    async def run(self) -> None:
+        """Commit group after group, until cancelled."""
+        while True:
+            await self._some.wait()
+            group = self._next_group()
+            if not self._waiting:
+                self._some.clear()
+            if group:
+                await self._commit(group)
+
+    def _next_group(self) -> list[_Submission]:
+        group: list[_Submission] = []
+        tasks = 0
+        while self._waiting and len(group) < JOBS_AT_ONCE and tasks < TASKS_AT_ONCE:
+            submission = self._waiting.popleft()
+            if not submission.future.done():
+                group.append(submission)
+                tasks += len(submission.job.tasks)
+        return group
+
+    async def _commit(self, group: list[_Submission]) -> None:
+        """Never two at a time, and never given up: where the store does not answer, one group is in doubt, not many."""
+        jobs = [submission.job for submission in group]
+        self._committing_since = asyncio.get_running_loop().time()
+        try:
+            answers = await self._reach.ask_patiently(lambda: self._jobs.submit(jobs))
+        except Problem as problem:
+            for submission in group:
+                if not submission.future.done():
+                    submission.future.set_exception(problem)
+            return
+        finally:
+            self._committing_since = math.inf
+        for submission, answer in zip(group, answers, strict=True):
+            if not submission.future.done():
+                submission.future.set_result(answer)
+
+    def _give_up(self, submission: _Submission) -> None:
+        if not submission.future.done():
+            submission.future.set_exception(
+                unavailable("overloaded", "The job could not be stored in time. Submit it again.", 2)
+            )

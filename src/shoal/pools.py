@@ -1,0 +1,57 @@
+"""Pools of exits, as the settings describe them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shoal.errors import BadSettings
+from shoal.exits import ExitAddress, parse_exit
+from shoal.frontier.exits import NewExit
+from shoal.task import DEFAULT_POOL, DIRECT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shoal.settings import PoolSettings, Settings
+
+
+def pools_from(settings: Settings) -> dict[str, NewExit]:
+    """Every exit of the settings by its name, with all pools that have it. Raises BadSettings for a line of a file.
+
+    Without a pool of that name, `default` is to leave directly.
+    """
+    exits: dict[str, NewExit] = {}
+    if DEFAULT_POOL not in settings.exits:
+        exits[DIRECT] = NewExit(DIRECT, DIRECT, (DEFAULT_POOL,))
+    for pool, described in settings.exits.items():
+        number = 0
+        for number, (text, address) in enumerate(_addresses(described), start=1):  # noqa: B007 - counted for below
+            known = exits.get(address.name)
+            pools = (*known.pools, pool) if known and pool not in known.pools else known.pools if known else (pool,)
+            cap = min(filter(None, (described.cap, known.cap if known else 0)), default=0)
+            exits[address.name] = NewExit(address.name, text, pools, cap)
+        if not number:
+            raise BadSettings(f"exits.{pool}: this pool has no exits. Give it `ways` or a `file` that names some.")
+    return exits
+
+
+def _addresses(pool: PoolSettings) -> Iterator[tuple[str, ExitAddress]]:
+    for way in pool.ways:
+        yield way, parse_exit(way)
+    if pool.file is None:
+        return
+    path = Path(pool.file)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadSettings(f"The file of exits {str(path)!r} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise BadSettings(f"The file of exits {str(path)!r} is not UTF-8 text.") from None
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            try:
+                yield text, parse_exit(text)
+            except BadSettings as error:
+                raise BadSettings(f"{path}, line {number}: {error}") from None

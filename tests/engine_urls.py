@@ -1,0 +1,25 @@
+"""The URL of an empty store on each engine, for tests of what must hold on all of them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from servers.postgres import shared_server
+from servers.redis import running_redis
+
+ENGINES = ("sqlite", "postgresql", "redis")
+
+
+@contextmanager
+def empty_store(kind: str, folder: Path) -> Iterator[str]:
+    """A store of its own that nothing is in yet."""
+    if kind == "sqlite":
+        yield f"sqlite:///{folder}/fleet.db"
+    elif kind == "postgresql":
+        yield shared_server().url(schema=f"fleet_{secrets.token_hex(4)}")
+    else:
+        with running_redis() as server:
+            yield server.url

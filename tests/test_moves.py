@@ -1,0 +1,168 @@
+"""A run moves between stores of every kind, with all that belongs to it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moving import (
+    KINDS,
+    PAIRS,
+    Stores,
+    fill,
+    handed_out,
+    is_open,
+    meanwhile,
+    move,
+    opened_stores,
+    same_but_for_clocks,
+    seen_by_readers,
+)
+from shoal.frontier.moving import MoveState
+from shoal.frontier.shift import shift_between
+from shoal.task import RunState
+from shoal.testing.contract.scene import (
+    given_back,
+    names,
+    page,
+    pages,
+)
+
+
+@pytest.fixture
+async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
+    async with opened_stores(tmp_path) as some:
+        yield some
+
+
+@pytest.mark.parametrize("target_kind", KINDS)
+@pytest.mark.parametrize("source_kind", KINDS)
+async def test_everything_that_belongs_to_a_run_comes_along(stores: Stores, source_kind: str, target_kind: str) -> None:
+    source, target, twin = [await stores.new(kind) for kind in (source_kind, target_kind, source_kind)]
+    await fill(source)
+    await fill(twin)
+    before = await seen_by_readers(source)
+    moved = await move(source, target)
+    assert (moved.tasks, moved.items, moved.dead) == (before["run"].counters.waiting, 3, 1)
+    assert await seen_by_readers(target) == before
+    again = await target.put(page("a/5"), page("e/0"), page("k/0"), page("h/0"), page("z/9"))
+    await twin.put(page("a/5"), page("e/0"), page("k/0"), page("h/0"), page("z/9"))
+    assert (again.accepted, again.duplicates) == (2, 3), "what the run has seen, it has seen"
+    assert await target.frontier.requeue_dead("run") == await twin.frontier.requeue_dead("run") == 1
+    same_but_for_clocks(await handed_out(target), await handed_out(twin))
+    await target.check_books()
+    assert (await target.reader.run("run")).state is RunState.FINISHED
+
+
+async def test_round_and_round_back_to_the_first_store(stores: Stores) -> None:
+    kinds = ("redis", "postgres", "sqlite", "redis in partitions")
+    first, *others = [await stores.new(kind) for kind in kinds]
+    twin = await stores.new("redis")
+    await fill(first)
+    await fill(twin)
+    before = await seen_by_readers(first)
+    for source, target in itertools.pairwise([first, *others, first]):
+        await move(source, target)
+        assert not await is_open(source)
+        assert await seen_by_readers(target) == before
+    same_but_for_clocks(await handed_out(first), await handed_out(twin))
+    await first.check_books()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_paused_by_hand_stays_paused(stores: Stores, kind: str) -> None:
+    source, target = await stores.new("sqlite"), await stores.new(kind)
+    await source.open_run()
+    await source.put("a/0")
+    await source.frontier.pause_run("run")
+    await move(source, target)
+    run = await target.reader.run("run")
+    assert (run.state, run.move and run.move.state) == (RunState.PAUSED, MoveState.ARRIVED)
+    assert not await is_open(target)
+    await target.frontier.resume_run("run")
+    assert await is_open(target)
+    assert (await target.reader.run("run")).state is RunState.OPEN, "it was not sealed, and is not"
+
+
+@pytest.mark.parametrize("target_kind", KINDS)
+@pytest.mark.parametrize("source_kind", KINDS)
+async def test_one_of_several_runs_in_a_queue(stores: Stores, source_kind: str, target_kind: str) -> None:
+    source, target = await stores.new(source_kind), await stores.new(target_kind)
+    for scene, runs in ((source, ("run", "other")), (target, ("third",))):
+        for run in runs:
+            await scene.open_run(run, queue="jobs")
+        for number in range(9):
+            for run in runs:
+                await scene.put(page(f"a/{run}{number}"), page(f"b/{run}{number}", wait=5000), run=run)
+
+    async def others_pass_by() -> None:
+        await source.advance(6000)
+        leases = await source.claim(3, queues=["jobs"])
+        assert {lease.task.run_id for lease in leases} <= {"other"}
+        await source.settle(*(given_back(lease) for lease in leases))
+
+    meanwhile(target, others_pass_by)
+    moved = await move(source, target)
+    assert moved.tasks == 18
+    assert (await target.reader.run("run")).queue == "jobs"
+    left, came = [names(await scene.drain(queues=["jobs"])) for scene in (source, target)]
+    assert {name.split("/")[1][:-1] for name in left} == {"other"}
+    assert len(came) == 36
+    for site in "ab":
+        assert [name for name in came if name.startswith(f"{site}/run")] == [f"{site}/run{n}" for n in range(9)]
+    for scene in (source, target):
+        await scene.sweep_all()
+    assert (await target.counters()).done == 18
+    assert (await source.counters()).cancelled == 18
+
+
+@pytest.mark.parametrize(("source_kind", "target_kind"), PAIRS)
+async def test_long_lists_and_what_expires_on_the_way(stores: Stores, source_kind: str, target_kind: str) -> None:
+    source, target = await stores.new(source_kind), await stores.new(target_kind)
+    await source.open_run(delay=0, concurrency=100)
+    await source.put(
+        *(page(f"a/{n}", ttl=700 if n < 500 else None) for n in range(2300)),
+        *pages("b", 40, priority=3, ttl=1000),
+        *pages("c", 40, ttl=2000, wait=500),
+    )
+    late = source.claim(100, exits=("direct",))
+    await source.settle(*(given_back(lease) for lease in reversed(await late)))
+
+    async def time_passes() -> None:
+        await source.advance(200)
+        await source.frontier.sweep()
+
+    meanwhile(target, time_passes)
+    await move(source, target)
+    await target.sweep_all()
+    counters = await target.counters()
+    assert (counters.accepted, counters.leased, counters.done) == (2380, 0, 0)
+    came = names(await target.drain())
+    assert [name for name in came if name.startswith("a/")][-1800:] == [f"a/{n}" for n in range(500, 2300)]
+    counters = await target.counters()
+    assert counters.done == len(came) == 2380 - counters.expired
+    await target.check_books()
+
+
+@given(
+    ahead=st.floats(-1e7, 1e7),
+    at=st.floats(0, 1e6),
+    first=st.floats(0, 500),
+    second=st.floats(0, 500),
+    part=st.floats(0, 1),
+)
+def test_clocks_are_taken_for_later_and_lives_for_shorter(
+    ahead: float, at: float, first: float, second: float, part: float
+) -> None:
+    """Each clock is read at some moment of its call, and answers whole milliseconds."""
+    source = int(1e12 + at + first * part)
+    target = int(1e12 + at + first + second * part + ahead)
+    shift = shift_between(source, target, first + second)
+    assert shift.least <= ahead <= shift.most + first * (1 - part) + second * part
+    assert shift.most >= ahead, "never too early"
+    assert shift.most - shift.least <= first + second + 3

@@ -1,0 +1,44 @@
+"""Redis against the reference model. A long run: HYPOTHESIS_EXAMPLES=2000 pytest tests/test_redis_model.py"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from servers.redis import RedisServer, running_redis
+from shoal.frontier.redis.engine import open_redis
+from shoal.testing.contract.harness import Harness
+from shoal.testing.frontier_machine import FrontierMachine
+from test_redis_contract import RedisHarness
+
+
+class RedisMachine(FrontierMachine):
+    server: RedisServer
+
+    async def open_harness(self) -> Harness:
+        harness = RedisHarness(self.server, 1)
+        harness.engine = await open_redis(harness.url, clock=harness.clock)
+        return harness
+
+    async def close_harness(self, harness: Harness) -> None:
+        assert isinstance(harness, RedisHarness)
+        await harness.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _server() -> Iterator[None]:
+    with running_redis("--appendfsync", "everysec") as RedisMachine.server:
+        yield
+
+
+TestRedisModel = RedisMachine.TestCase
+TestRedisModel.settings = settings(
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "40")),
+    stateful_step_count=40,
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)

@@ -1,0 +1,133 @@
+"""What SQLite pays for limits and exits: nothing, where there are none; and how an older file comes to know them."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+import pytest
+
+from shoal.frontier.exits import NewExit
+from shoal.frontier.protocol import NewRun
+from shoal.frontier.sqlite.connection import SCHEMA_VERSION, connect
+from shoal.frontier.sqlite.engine import open_sqlite
+from shoal.frontier.sqlite.ways import HOPE
+from shoal.task import Lease, Policy
+from shoal.testing.contract.scene import Scene, done, exit_failed, page, pages, snoozed
+from test_sqlite_contract import SqliteHarness
+
+RARE = ("slot_limit", "site_limit", "UPDATE exit", "INSERT INTO exit", "INTO note", "GROUP BY exit")
+
+
+@pytest.fixture
+async def harness(tmp_path: Path) -> AsyncIterator[SqliteHarness]:
+    made = SqliteHarness(tmp_path / "shoal.db")
+    made.engine = await open_sqlite(made.path, clock=made.clock)
+    yield made
+    await made.close()
+
+
+async def statements(harness: SqliteHarness, scene: Scene, leases: Iterable[Lease]) -> list[str]:
+    """What is asked of the file while these leases are settled and ten new ones are claimed."""
+    asked: list[str] = []
+    harness.engine._writer._connection.set_trace_callback(asked.append)
+    granted = await scene.exchange(*(done(lease) for lease in leases), want=10)
+    harness.engine._writer._connection.set_trace_callback(None)
+    assert len(granted.leases) == 10
+    return asked
+
+
+async def test_limits_elsewhere_cost_no_statement(harness: SqliteHarness) -> None:
+    scene = Scene(harness)
+    await scene.open_run(delay=1_000)
+    await scene.put(*pages("limited.example", 3))
+    await scene.settle(snoozed(await scene.claim_one(), 60_000))
+    await scene.put(*(page(f"s{number}.example/0") for number in range(40)))
+    asked = await statements(harness, scene, await scene.claim(10))
+    assert not [text for text in asked if any(word in text for word in RARE)]
+
+
+async def test_exits_that_were_only_put_cost_no_statement(harness: SqliteHarness) -> None:
+    scene = Scene(harness)
+    await scene.engine.exits.put([NewExit("one", "http://one:1", ("default",))])
+    await scene.open_run(delay=1_000)
+    await scene.put(*(page(f"s{number}.example/0") for number in range(40)))
+    asked = await statements(harness, scene, await scene.claim(10))
+    assert not [text for text in asked if any(word in text for word in RARE)]
+
+
+async def test_a_healthy_exit_beside_one_that_is_left_alone_is_told_when_to_come(harness: SqliteHarness) -> None:
+    """The visit waits for its next free slot, and not for an exit that cannot be used."""
+    scene = Scene(harness)
+    await scene.open_run(delay=2_000)
+    await scene.put(*pages("a.example", 9))
+    await scene.engine.exits.ban("one", 600_000)
+    lease = await scene.claim_one(exits=("one", "two"))
+    granted = await scene.exchange(done(lease), want=1, exits=("one", "two"))
+    assert (lease.exit, granted.leases, granted.wake_at) == ("two", [], lease.claimed_at + 2_000)
+
+
+async def test_an_exit_that_is_released_early_is_found_by_sites_that_wait_for_others(harness: SqliteHarness) -> None:
+    scene = Scene(harness)
+    await scene.open_run(delay=1_000)
+    await scene.put(*pages("a.example", 9))
+    await scene.engine.exits.ban("one", 3_600_000)
+    exits = ("one", "two")
+    await scene.settle(snoozed(await scene.claim_one(exits=exits), 3_600_000))
+    assert await scene.claim(exits=exits) == []
+    await scene.engine.exits.release("one")
+    await scene.advance(HOPE)
+    assert (await scene.claim_one(exits=exits)).exit == "one"
+
+
+async def test_no_wake_up_for_nothing_by_own_exits(harness: SqliteHarness) -> None:
+    scene = Scene(harness)
+    await scene.open_run(delay=60_000)
+    await scene.put(*pages("a.example", 5))
+    lease = await scene.claim_one(exits=("mine",), private=True)
+    granted = await scene.exchange(done(lease), want=1, exits=("mine",), private=True)
+    assert (granted.leases, granted.wake_at) == ([], lease.claimed_at + 60_000)
+
+
+async def test_failures_are_remembered_by_the_file_and_not_by_the_process(harness: SqliteHarness) -> None:
+    scene = Scene(harness)
+    other = await harness.another()
+    await scene.open_run(delay=0)
+    await scene.put(*pages("a.example", 9))
+    await scene.settle(exit_failed(await scene.claim_one(exits=("one",))))
+    ask = scene.ask(want=1, by="w2", exits=("one",))
+    assert [lease.exit_failures for lease in (await other.frontier.exchange(ask)).leases] == [1]
+
+
+async def test_a_file_of_schema_4_is_brought_up_to_date(tmp_path: Path) -> None:
+    connect(tmp_path / "new.db", create=True).close()
+    old = tmp_path / "old.db"
+    connect(old, create=True).close()
+    with contextlib.closing(sqlite3.connect(old)) as plain:
+        for table in ("slot_limit", "site_limit", "exit", "note"):
+            plain.execute(f"DROP TABLE {table}")
+        for column in ("limit_exits", "limit_window", "pace", "limited"):
+            plain.execute(f"ALTER TABLE site DROP COLUMN {column}")
+        plain.execute("ALTER TABLE run DROP COLUMN move")
+        plain.execute("PRAGMA user_version = 4")
+    engine = await open_sqlite(old, migrate=True)
+    try:
+        assert (engine.schema.found, engine.schema.version) == (4, SCHEMA_VERSION)
+        await engine.frontier.create_run(NewRun("run", "shop", Policy()))
+        await engine.frontier.enqueue("run", pages("a.example", 2))
+        await engine.exits.ban("one", 1_000, "a.example")
+    finally:
+        await engine.close()
+    assert layout(old) == layout(tmp_path / "new.db")
+
+
+def layout(path: Path) -> dict[str, set[tuple[object, ...]]]:
+    """The tables and indexes of a file, whatever the order of their columns."""
+    with contextlib.closing(sqlite3.connect(path)) as plain:
+        names = plain.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'").fetchall()
+        return {
+            name: {row[1:] for row in plain.execute("SELECT * FROM pragma_table_info(:name)", {"name": name})}
+            for (name,) in names
+        }
