@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -25,6 +25,8 @@ async def server(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIterat
             pass
         finally:
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
             tasks.discard(task)
 
     listening = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shoal.errors import BadTarget
 from shoal.target import load_scraper, load_scrapers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TWO = """
 from shoal import Scraper
@@ -22,14 +18,8 @@ second = Scraper("films")
 
 
 @pytest.fixture(autouse=True)
-def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test imports from its folder is forgotten after it."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    yield
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
-            del sys.modules[name]
 
 
 def write(name: str, text: str) -> None:

@@ -142,6 +142,7 @@ def _import_file(target: Target) -> ModuleType:
 def _import_module(target: Target) -> ModuleType:
     """Import a module as `python -m` would: the current folder comes first."""
     _look_first_in(Path.cwd())
+    importlib.invalidate_caches()  # a file written a moment ago counts too
     return _run(target, lambda: importlib.import_module(target.place))
 
 
