@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-TEMPORARY = str(Path(tempfile.gettempdir()).resolve())
+TEMPORARY = Path(tempfile.gettempdir()).resolve()
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -19,5 +20,6 @@ def own_modules() -> Iterator[None]:
     yield
     sys.path[:] = before
     for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None)).startswith(TEMPORARY):
+        file = Path(getattr(module, "__file__", None) or "/")
+        if file.is_relative_to(TEMPORARY) and not file.is_relative_to(REPOSITORY):
             del sys.modules[name]
