@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-TEMPORARY = Path(tempfile.gettempdir()).resolve()
-REPOSITORY = Path(__file__).resolve().parents[1]
-
 
 @pytest.fixture(autouse=True)
-def own_modules() -> Iterator[None]:
+def own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What a test imports from a folder of its own is forgotten after it."""
     before = list(sys.path)
     yield
     sys.path[:] = before
+    folders = str(tmp_path_factory.getbasetemp())
     for name, module in list(sys.modules.items()):
-        file = Path(getattr(module, "__file__", None) or "/")
-        if file.is_relative_to(TEMPORARY) and not file.is_relative_to(REPOSITORY):
+        if str(getattr(module, "__file__", None)).startswith(folders):
             del sys.modules[name]
