@@ -19,7 +19,19 @@ INTRODUCTION = """\
 generator that takes one `Page`. It yields items (dicts, dataclasses, pydantic models), `Request`s and downloads, in any
 nesting of lists; it may raise `Retry` or `Drop`."""
 
-ORDER = ("Scraper", "Page", "Request", "Sitemap", "Route", "Retry", "Drop", "Orchestrator", "AsyncOrchestrator")
+ORDER = (
+    "Scraper",
+    "Page",
+    "Request",
+    "Sitemap",
+    "Route",
+    "Retry",
+    "Drop",
+    "Orchestrator",
+    "AsyncOrchestrator",
+    "Client",
+    "AsyncClient",
+)
 WIDTH = 110
 EXPLAINS = re.compile(r"`\w+`(?:(?:, | and )`\w+`)*(?::| is | are | collects )").match
 """Whether a line of a docstring begins to explain a parameter."""

@@ -8,7 +8,9 @@ from pathlib import Path
 import shoal
 
 PROMISED = [
+    "AsyncClient",
     "AsyncOrchestrator",
+    "Client",
     "Drop",
     "Orchestrator",
     "Page",

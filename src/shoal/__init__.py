@@ -1,5 +1,6 @@
 """Shoal: a polite, distributed web-scraping platform. One script on SQLite, or a fleet, with the same code."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import Drop, Retry
@@ -11,10 +12,14 @@ from shoal.sitemap import Sitemap
 from shoal.version import __version__
 
 if TYPE_CHECKING:
+    from shoal.client.asynchronous import AsyncClient
+    from shoal.client.blocking import Client
     from shoal.orchestrator import AsyncOrchestrator, Orchestrator
 
 __all__ = [
+    "AsyncClient",
     "AsyncOrchestrator",
+    "Client",
     "Drop",
     "Orchestrator",
     "Page",
@@ -27,10 +32,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The orchestrators bring the worker, the engines and the settings along: loaded only for those who ask."""
-    if name in ("AsyncOrchestrator", "Orchestrator"):
-        from shoal import orchestrator  # noqa: PLC0415 - see above
+_LATER = {
+    "AsyncClient": "shoal.client.asynchronous",
+    "AsyncOrchestrator": "shoal.orchestrator",
+    "Client": "shoal.client.blocking",
+    "Orchestrator": "shoal.orchestrator",
+}
 
-        return getattr(orchestrator, name)
+
+def __getattr__(name: str) -> Any:
+    """Clients and orchestrators bring much along (HTTP, the worker, the engines): loaded only for those who ask."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

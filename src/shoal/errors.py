@@ -8,12 +8,18 @@ ShoalError
 │   ├── BadTarget           `file.py:name` that does not lead to a scraper
 │   ├── UnknownRun          no run of that id in this engine
 │   └── BeingMoved          a run on its way between two stores, which cannot be changed meanwhile
-└── EngineError             the store cannot do its work
-    ├── EngineUnavailable   not reachable, locked, restarting: may pass, so it is worth trying again
-    ├── EngineRefused       there, but not as asked (password, rights, version): somebody has to change something
-    │   └── NoStore         the server is there, and nothing of Shoal in it yet
-    ├── EngineFull          no space left
-    └── EngineBroken        corrupt, foreign or of another version
+├── EngineError             the store cannot do its work
+│   ├── EngineUnavailable   not reachable, locked, restarting: may pass, so it is worth trying again
+│   ├── EngineRefused       there, but not as asked (password, rights, version): somebody has to change something
+│   │   └── NoStore         the server is there, and nothing of Shoal in it yet
+│   ├── EngineFull          no space left
+│   └── EngineBroken        corrupt, foreign or of another version
+└── GatewayError            what a client of the gateway is told
+    ├── RequestRefused      the gateway says what is wrong with the request
+    │   └── UnknownJob      no such job, or its results are gone
+    ├── GatewayUnavailable  nobody answers, or only "not now", for as long as the client has patience
+    ├── JobFailed           the job has ended, and is not complete
+    └── JobUnfinished       the job has not ended in the time that was given for it
 
 Signal                      what a handler raises to say how a task ends
 ├── Retry                   try again later; counts as an attempt
@@ -23,6 +29,12 @@ The message of a ShoalError is a whole sentence that says what is wrong, where, 
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shoal.client.job import Job
 
 
 class ShoalError(Exception):
@@ -98,6 +110,52 @@ class EngineFull(EngineError):
 
 class EngineBroken(EngineError):
     """The store holds something that this version cannot read."""
+
+
+class GatewayError(ShoalError):
+    """A client of the gateway did not get what it asked for."""
+
+
+class RequestRefused(GatewayError):
+    """The gateway will not do this, and says why.
+
+    `status`: of HTTP. `title`, `detail`: what it says. `kind`: a word for programs, such as `bad-input`. `problem`: the
+    whole document (RFC 9457).
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        self.status = status
+        self.problem = problem
+        self.title = str(problem.get("title", ""))
+        self.detail = str(problem.get("detail", ""))
+        self.kind = str(problem.get("type", "")).rpartition(":")[2]
+        super().__init__(self.detail)
+
+
+class UnknownJob(RequestRefused):
+    """The gateway knows no such job (404), or has deleted its results because their time was over (410)."""
+
+
+class GatewayUnavailable(GatewayError):
+    """The gateway could not be asked. Whatever was submitted may be submitted again under the same idempotency key."""
+
+
+class JobFailed(GatewayError):
+    """The job failed, or was cancelled. `job`: how it stands."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        why = f": {job.error}" if job.error else "."
+        super().__init__(f"The job {job.job_id} has {'been cancelled' if job.status == 'cancelled' else 'failed'}{why}")
+
+
+class JobUnfinished(GatewayError):
+    """The job has not ended in time; it goes on. `job`: how it stood last, None = not known."""
+
+    def __init__(self, job_id: str, job: Job | None) -> None:
+        self.job = job
+        stood = f" ({job.progress or job.status})" if job is not None else ""
+        super().__init__(f"The job {job_id} has not ended in time{stood}. Wait again to go on.")
 
 
 class Signal(Exception):
