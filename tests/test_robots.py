@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from shoal.clock import Millis, Moment
 from shoal.fetch.robots import KEPT, KEPT_WITHOUT_ANSWER, MAX_BYTES, RobotsBook, RobotsRules, origin_of, robots_url
+from shoal.kept import Entry
 
 ORIGIN = "https://shop.example"
 AGENT = "Shoal/0.1 (+https://shoal.example/bot)"
@@ -31,13 +34,13 @@ class OneShelf:
         self.kept: dict[str, tuple[bytes, Moment]] = {}
         self.asked = 0
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         self.asked += 1
-        value, until = self.kept.get(key, (b"", 0))
-        return value if until > self._clock.now() else None
+        now = self._clock.now()
+        return {key: self.kept[key][0] for key in keys if key in self.kept and self.kept[key][1] > now}
 
-    async def put(self, key: str, value: bytes, ttl: Millis) -> None:
-        self.kept[key] = (value, self._clock.now() + ttl)
+    async def put(self, entries: Sequence[Entry]) -> None:
+        self.kept.update({entry.key: (entry.value, self._clock.now() + entry.ttl) for entry in entries})
 
 
 @pytest.fixture
@@ -194,7 +197,7 @@ async def test_a_new_answer_replaces_the_old(book: RobotsBook) -> None:
 
 
 async def test_what_another_version_stored_is_as_good_as_none(book: RobotsBook, cache: OneShelf) -> None:
-    await cache.put(f"robots:{ORIGIN}", b"\xc1 not ours", KEPT)
+    await cache.put([Entry(f"robots:{ORIGIN}", b"\xc1 not ours", KEPT)])
     assert await book.known(ORIGIN) is None
 
 

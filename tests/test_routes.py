@@ -15,6 +15,7 @@ from shoal import Page, Request, Route, Scraper
 from shoal.errors import BadScraper, BadSettings
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.intake.admission import to_task
+from shoal.kept import Entry
 from shoal.overrides import configure
 from shoal.routes import Routed, Routes
 from shoal.scraper import LANES
@@ -269,7 +270,7 @@ async def test_a_robots_txt_that_no_longer_asks_for_a_delay_is_believed(
     await start_run(engine, scraper, "second", urls=[site.url("/json")])
     assert await delay() == 200
     site.robots["127.0.0.1"] = "User-agent: *\nDisallow:\n"
-    await engine.cache.put(f"robots:http://127.0.0.1:{site.port}", b"", 1)
+    await engine.cache.put([Entry(f"robots:http://127.0.0.1:{site.port}", b"", 1)])
     await crawl(engine, scraper, "second")
     await start_run(engine, scraper, "third", urls=[site.url("/json")])
     assert await delay() == 0

@@ -110,7 +110,8 @@ async def test_a_file_of_schema_4_is_brought_up_to_date(tmp_path: Path) -> None:
             plain.execute(f"DROP TABLE {table}")
         for column in ("limit_exits", "limit_window", "pace", "limited"):
             plain.execute(f"ALTER TABLE site DROP COLUMN {column}")
-        plain.execute("ALTER TABLE run DROP COLUMN move")
+        for column in ("move", "saved_requests", "saved_bytes"):
+            plain.execute(f"ALTER TABLE run DROP COLUMN {column}")
         plain.execute("PRAGMA user_version = 4")
     engine = await open_sqlite(old, migrate=True)
     try:

@@ -13,7 +13,7 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -21,10 +21,10 @@ from typing import Any, cast
 import pytest
 
 from shoal import politeness
-from shoal.clock import Millis
 from shoal.errors import EngineBroken, EngineError, EngineFull, EngineUnavailable, Retry, UsageError
 from shoal.frontier.protocol import Ask, Granted, Renewal, Swept, WorkerInfo
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
+from shoal.kept import Entry
 from shoal.outcome import Blame
 from shoal.page import Page
 from shoal.scraper import Scraper
@@ -103,13 +103,13 @@ class _TappedCache:
         self._cache = engine.cache
         self.broken = False
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         if self.broken:
             raise EngineBroken("The cache is gone.")
-        return await self._cache.get(key)
+        return await self._cache.get(keys)
 
-    async def put(self, key: str, value: bytes, ttl: Millis) -> None:
-        await self._cache.put(key, value, ttl)
+    async def put(self, entries: Sequence[Entry]) -> None:
+        await self._cache.put(entries)
 
 
 async def until(so: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:

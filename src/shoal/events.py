@@ -18,10 +18,10 @@ import msgspec
 
 from shoal.clock import Clock, Moment, SystemClock
 from shoal.errors import BadSettings
+from shoal.frontier.cache import Cache
 from shoal.frontier.exits import Exits
 from shoal.frontier.protocol import (
     Ask,
-    Cache,
     Engine,
     Enqueued,
     Frontier,

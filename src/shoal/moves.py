@@ -26,6 +26,7 @@ from shoal.frontier.jobs import Store
 from shoal.frontier.moving import Cargo, Move, MoveState, Stored
 from shoal.frontier.protocol import Counters, Run
 from shoal.frontier.shift import Shift, shift_between
+from shoal.kept import Entry
 from shoal.task import RunState
 
 LOOK_AGAIN = 0.25
@@ -116,8 +117,8 @@ class Journey:
     async def _refuse_the_same_store(self) -> None:
         """What one store remembers and the other knows as well, is in one store."""
         key = f"move:{secrets.token_hex(16)}"
-        await self.source.engine.cache.put(key, b"here", 60_000)
-        if await self.target.engine.cache.get(key) is not None:
+        await self.source.engine.cache.put([Entry(key, b"here", 60_000)])
+        if key in await self.target.engine.cache.get([key]):
             raise UsageError(f"{self.source.shown} and {self.target.shown} are the same store: there is no way to go.")
 
     async def _in_target(self) -> Run | None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from shoal.clock import Millis, Moment
+from shoal.kept import Entry, Note
 from shoal.task import Extra, NewTask
 
 
@@ -86,6 +87,9 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     never below the delay, 0 = back to it; None = as it is.
     `exits_failed`: exits that are known to have failed, this lease's or one that the task was tried by before; each is
     charged with one failure. `exits_ok`: exits that are known to work.
+    `saved_requests`, `saved_bytes`: what did not have to be asked for, or sent, because it was remembered.
+    `notes`, `entries`: what is to be remembered because of it, in the same transaction: if it comes too late, or its
+    run was cancelled, they are thrown away.
     """
 
     run_id: str
@@ -101,3 +105,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     pace: Millis | None = None
     exits_failed: tuple[str, ...] = ()
     exits_ok: tuple[str, ...] = ()
+    saved_requests: int = 0
+    saved_bytes: int = 0
+    notes: tuple[Note, ...] = ()
+    entries: tuple[Entry, ...] = ()

@@ -18,6 +18,7 @@ from shoal.cli.text import count, size
 from shoal.engines import open_engine
 from shoal.errors import NoStore, ShoalError
 from shoal.frontier.sqlite.connection import NETWORK_FILE_SYSTEMS, OLDEST_SQLITE, file_system_of
+from shoal.kept import Entry
 from shoal.settings import mask_url
 from shoal.settings_file import stray_variables
 
@@ -75,7 +76,7 @@ async def check_engine(settings: Settings) -> list[Finding]:
         engine = await open_engine(settings.engine, create=False)
         try:
             runs = await engine.reader.runs()
-            await engine.cache.put("shoal doctor", b"", 1)
+            await engine.cache.put([Entry("shoal doctor", b"", 1)])
         finally:
             await engine.close()
     except NoStore:

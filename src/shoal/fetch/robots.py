@@ -12,10 +12,11 @@ from protego import Protego
 
 from shoal.clock import Clock, Millis, Moment, SystemClock, millis
 from shoal.errors import BadURL
+from shoal.kept import Entry
 from shoal.url import normalise
 
 if TYPE_CHECKING:
-    from shoal.frontier.protocol import Cache
+    from shoal.frontier.cache import Cache
 
 MAX_BYTES = 500 * 1024
 """What comes after this many bytes of a robots.txt is not read."""
@@ -115,7 +116,7 @@ class RobotsBook:
         rules = self.remembered(origin)
         if rules is not None:
             return rules
-        stored = await self._cache.get(_key(origin))
+        stored = (await self._cache.get([_key(origin)])).get(_key(origin))
         if stored is None:
             return None
         try:
@@ -132,7 +133,7 @@ class RobotsBook:
         """
         everything, kept, text = _verdict(status, body)
         learned = _Learned(self._clock.now() + kept, everything, text)
-        await self._cache.put(_key(origin), msgspec.msgpack.encode(learned), kept)
+        await self._cache.put([Entry(_key(origin), msgspec.msgpack.encode(learned), kept)])
         return self._hold(origin, learned)
 
     def _hold(self, origin: str, learned: _Learned) -> RobotsRules:

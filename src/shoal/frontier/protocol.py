@@ -1,7 +1,7 @@
 """The contract that every engine keeps: narrow protocols, batch first.
 
-`Frontier` moves tasks, `Reader` only looks, `Cache` remembers bytes for a while; what the gateway needs is in `jobs`,
-what carries runs between stores in `moving`.
+`Frontier` moves tasks, `Reader` only looks; what remembers bytes for a while is in `cache`, what the gateway needs in
+`jobs`, what carries runs between stores in `moving`.
 The rules (I1-I11) are in docs/explanation/guarantees.md and are proven by `shoal.testing.frontier_contract`.
 All moments are the store's; every verb is atomic and durable when it returns.
 """
@@ -14,8 +14,10 @@ from typing import Protocol
 import msgspec
 
 from shoal.clock import Millis, Moment
+from shoal.frontier.cache import Cache
 from shoal.frontier.exits import Exits
 from shoal.frontier.moving import Move, MoveState
+from shoal.kept import Note
 from shoal.outcome import Reason, Settlement
 from shoal.task import Lease, NewTask, Policy, RunState, State
 
@@ -32,7 +34,10 @@ class NewRun(msgspec.Struct, frozen=True):
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """The truth about a run's tasks, in one moment. `waiting` includes tasks that wait for a retry."""
+    """The truth about a run's tasks, in one moment. `waiting` includes tasks that wait for a retry.
+
+    `saved_requests`, `saved_bytes`: what did not have to be asked for, or sent, because it was remembered.
+    """
 
     waiting: int = 0
     leased: int = 0
@@ -50,6 +55,8 @@ class Counters(msgspec.Struct, frozen=True):
     duplicates: int = 0
     refused: int = 0
     late: int = 0
+    saved_requests: int = 0
+    saved_bytes: int = 0
 
     @property
     def accepted(self) -> int:
@@ -126,17 +133,6 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     """As they were when the store first heard of it."""
 
 
-class Note(msgspec.Struct, frozen=True):
-    """Something to remember in order, such as the requests that were made for a run. The store never looks inside.
-
-    `ttl`: how long it is kept; None = until its stream is forgotten.
-    """
-
-    stream: str
-    body: bytes
-    ttl: Millis | None = None
-
-
 class Ask(msgspec.Struct, frozen=True):
     """What a worker wants and brings, in one round trip.
 
@@ -147,7 +143,7 @@ class Ask(msgspec.Struct, frozen=True):
     When it says, its other leases are given back before the claim: their grant was lost on the way, so no request was
     made. They cost nothing: their tasks wait again at their old place, slots are free and clocks are put back.
     `private`: the pools whose exits are this worker's own, and other workers have others.
-    `notes` are kept with the settlements, late ones included.
+    `notes` are kept with the settlements, late ones included; those of a settlement itself only if it stands.
     """
 
     worker: WorkerInfo
@@ -435,18 +431,6 @@ class Reader(Protocol):
 
     async def now(self) -> Moment:
         """The store's clock."""
-        ...
-
-
-class Cache(Protocol):
-    """Bytes by key, for a while. Shared by all workers of an engine."""
-
-    async def get(self, key: str) -> bytes | None:
-        """The value, or None if there is none or its time is over."""
-        ...
-
-    async def put(self, key: str, value: bytes, ttl: Millis) -> None:
-        """Keep `value` for `ttl`; replaces."""
         ...
 
 

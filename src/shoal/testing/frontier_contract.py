@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from shoal.testing.contract.ahead import AheadContract
 from shoal.testing.contract.backoff import BackoffContract
+from shoal.testing.contract.cache import CacheContract, LeftBehindContract
 from shoal.testing.contract.claim import ClaimContract
 from shoal.testing.contract.clocks import ClockContract
 from shoal.testing.contract.enqueue import EnqueueContract
@@ -49,6 +50,8 @@ class FrontierContract(
     RunContract,
     ResultContract,
     WorkerContract,
+    CacheContract,
+    LeftBehindContract,
     JobContract,
     NoteContract,
     WhereaboutsContract,

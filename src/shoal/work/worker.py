@@ -17,7 +17,8 @@ from shoal.errors import EngineError, EngineUnavailable, UsageError
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.robots import RobotsBook
 from shoal.frontier.exits import NewExit
-from shoal.frontier.protocol import Ask, Duties, Engine, Granted, Note, Renewal, Swept
+from shoal.frontier.protocol import Ask, Duties, Engine, Granted, Renewal, Swept
+from shoal.kept import Note
 from shoal.outcome import Done, Settlement, Snoozed
 from shoal.patience import patient
 from shoal.presence import introduce

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
-from shoal.clock import Clock, Millis, Moment
+from shoal.clock import Clock, Moment
 from shoal.errors import BeingMoved, UnknownRun, UsageError
 from shoal.frontier.jobs import Jobs, Registry
 from shoal.frontier.lost_grants import lost_grants
@@ -28,6 +28,7 @@ from shoal.frontier.postgres.reader import PostgresReader
 from shoal.frontier.postgres.troubles import NO_RUN, RUN_ARRIVING, RUN_CANCELLED, RUN_LEAVING, clear_errors
 from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
 from shoal.frontier.schema import Schema
+from shoal.kept import Entry
 from shoal.presence import is_gone, read_notebook, this_machine
 from shoal.task import Lease, NewTask
 
@@ -154,12 +155,13 @@ class PostgresCache:
         self._reader = reader
         self._clock = clock
 
-    async def get(self, key: str) -> bytes | None:
-        return await self._reader.cached(key)
+    async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        return await self._reader.cached(keys)
 
-    async def put(self, key: str, value: bytes, ttl: Millis) -> None:
+    async def put(self, entries: Sequence[Entry]) -> None:
         now = self._clock.now() if self._clock else None
-        await self._connections.rows("write_cache", now, key, value, ttl)
+        columns = zip(*((entry.key, entry.value, entry.ttl) for entry in entries), strict=True)
+        await self._connections.rows("write_cache", now, *(map(list, columns) if entries else ([], [], [])))
 
 
 class PostgresEngine:

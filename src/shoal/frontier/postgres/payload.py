@@ -19,7 +19,7 @@ _extra = msgspec.json.Decoder(Extra)
 
 DONE, RETRY, SNOOZE, DEAD, DROP = range(5)
 
-SETTLEMENT_FIELDS = 22
+SETTLEMENT_FIELDS = 33
 LINK_FIELDS = 11
 
 
@@ -144,6 +144,7 @@ def settlement_columns(settlements: Sequence[Settlement]) -> list[list[Any]]:
         _known([settlement.pace for settlement in settlements]),
         _known(causes),
         *_told_about_exits(settlements),
+        *_left_behind(settlements),
         link_of,
         *task_columns(links),
     ]
@@ -159,6 +160,23 @@ def _told_about_exits(settlements: Sequence[Settlement]) -> list[list[Any]]:
         for name in names
     ]
     return [[row[column] for row in told] for column in range(3)]
+
+
+def _left_behind(settlements: Sequence[Settlement]) -> list[list[Any]]:
+    """Notes, entries and savings of settlements, each with the position of its settlement."""
+    notes: list[tuple[Any, ...]] = []
+    entries: list[tuple[Any, ...]] = []
+    saved: list[tuple[int, ...]] = []
+    for position, settlement in enumerate(settlements, 1):
+        notes += [(position, note.stream, note.body, note.ttl) for note in settlement.notes]
+        entries += [(position, entry.key, entry.value, entry.ttl) for entry in settlement.entries]
+        if settlement.saved_requests or settlement.saved_bytes:
+            saved.append((position, settlement.saved_requests, settlement.saved_bytes))
+    return [
+        [row[column] for row in rows]
+        for rows, width in ((notes, 4), (entries, 4), (saved, 3))
+        for column in range(width)
+    ]
 
 
 def _outcome(settlement: Settlement) -> tuple[Any, ...]:

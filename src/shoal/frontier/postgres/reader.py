@@ -98,10 +98,9 @@ class PostgresReader:
     async def now(self) -> Moment:
         return int(await self._connections.value("moment", self._now()))
 
-    async def cached(self, key: str) -> bytes | None:
-        """The value that the cache holds under a key, if its time is not over."""
-        value: bytes | None = await self._connections.value("read_cache", self._now(), key)
-        return value
+    async def cached(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """What the cache holds under these keys, as far as its time is not over."""
+        return dict(await self._connections.rows("read_cache", self._now(), list(keys)))
 
     def _now(self) -> Moment | None:
         return self._clock.now() if self._clock else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zlib import crc32
+from collections.abc import Mapping, Sequence
 
-from shoal.clock import Clock, Millis
+from shoal.clock import Clock
 from shoal.errors import UsageError
 from shoal.frontier.jobs import Jobs, Registry
 from shoal.frontier.redis.address import read_address
@@ -15,8 +15,9 @@ from shoal.frontier.redis.opening import open_store
 from shoal.frontier.redis.partitions import Partitions
 from shoal.frontier.redis.reader import RedisReader
 from shoal.frontier.redis.store import Store
-from shoal.frontier.redis.wire import opaque
+from shoal.frontier.redis.wire import entry_rows
 from shoal.frontier.schema import Schema
+from shoal.kept import Entry
 
 NO_JOBS = "Redis cannot keep jobs of the gateway yet. Serve from SQLite: --engine sqlite:///shoal.db."
 
@@ -27,16 +28,22 @@ class RedisCache:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def get(self, key: str) -> bytes | None:
-        answer: bytes | None = await self._store.call("read_cache", self._partition(key), {"key": key})
-        return answer
+    async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        apart: dict[int, list[str]] = {}
+        for key in keys:
+            apart.setdefault(self._store.partition_of(key), []).append(key)
+        found: dict[str, bytes] = {}
+        for partition, some in apart.items():
+            values = await self._store.call("read_cache", partition, {"keys": some})
+            found.update({key: value for key, value in zip(some, values, strict=True) if value is not None})
+        return found
 
-    async def put(self, key: str, value: bytes, ttl: Millis) -> None:
-        question = {"key": key, "body": opaque(value), "ttl": ttl}
-        await self._store.call("write_cache", self._partition(key), question)
-
-    def _partition(self, key: str) -> int:
-        return crc32(key.encode()) % self._store.partitions
+    async def put(self, entries: Sequence[Entry]) -> None:
+        apart: dict[int, list[Entry]] = {}
+        for entry in entries:
+            apart.setdefault(self._store.partition_of(entry.key), []).append(entry)
+        for partition, some in apart.items():
+            await self._store.call("write_cache", partition, {"entries": entry_rows(some)})
 
 
 class RedisEngine:

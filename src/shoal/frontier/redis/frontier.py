@@ -10,7 +10,7 @@ import msgspec
 from shoal.clock import Moment
 from shoal.errors import BeingMoved, UnknownRun, UsageError
 from shoal.frontier.lost_grants import lost_grants
-from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Note, Renewal, Run, Swept, WorkerInfo
+from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
 from shoal.frontier.redis.exits import RedisExits
 from shoal.frontier.redis.partitions import Partitions
 from shoal.frontier.redis.reader import RedisReader
@@ -19,15 +19,16 @@ from shoal.frontier.redis.wire import (
     HERE,
     Exchanged,
     decode_exchanged,
-    note_rows,
     opaque,
     packed_token,
     question,
+    remembered,
     run_question,
     settlement_row,
     task_groups,
     who,
 )
+from shoal.kept import Note
 from shoal.outcome import Blame, Reason, Settlement
 from shoal.presence import is_gone, read_notebook, this_machine
 from shoal.task import Lease, NewTask, RunState
@@ -208,7 +209,7 @@ class RedisFrontier:
         for note in notes:
             apart.setdefault(self._store.partition_of(note.stream), []).append(note)
         for partition, some in apart.items():
-            await self._store.call("store_notes", partition, {"notes": note_rows(some)})
+            await self._store.call("remember", partition, remembered(some, ()))
 
     async def _spread_judgement(self, partition: int, settlements: Sequence[Settlement], late: Sequence[int]) -> None:
         """What one partition has learnt of exits is told to the others. If this is cut short, they find out later."""

@@ -77,10 +77,17 @@ class Partitions:
         await asyncio.gather(*(self._store.call("introduce_run", partition, question) for partition in partitions))
 
     async def deliver(self, source: int, serial: int, parcel: bytes) -> list[str]:
-        """Bring a parcel of links to its partition, and only then forget it here. Answers the runs that are quiet."""
-        target, run_id, tasks = _open_parcel(parcel)
-        with contextlib.suppress(UnknownRun):
-            await self.enqueue(target, run_id, msgspec.Raw(tasks), f"{source}:{serial}")
+        """Bring a parcel to its partition, links or what is to be remembered, and only then forget it here.
+
+        Answers the runs that are quiet.
+        """
+        target, run_id, content = _open_parcel(parcel)
+        name = f"{source}:{serial}"
+        if _is_map(content):
+            await self._store.call("remember", target, {**_to_remember(content), "parcel": name})
+        else:
+            with contextlib.suppress(UnknownRun):
+                await self.enqueue(target, run_id, msgspec.Raw(content), name)
         return _names(await self._store.call("delivered", source, {"serial": serial}))
 
     async def tidy(self) -> None:
@@ -166,4 +173,9 @@ def _open_parcel(parcel: bytes) -> tuple[int, str, bytes]:
     return target, run_id, content[length:]
 
 
+def _is_map(content: bytes) -> bool:
+    return 0x80 <= content[0] <= 0x8F
+
+
+_to_remember = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
 _parcel = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw]).decode

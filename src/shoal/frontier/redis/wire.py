@@ -14,7 +14,8 @@ import msgspec
 
 from shoal.clock import Moment
 from shoal.frontier.moving import PackedItems, PackedLetter, PackedSite, PackedSlot, PackedTask
-from shoal.frontier.protocol import Ask, Item, NewRun, Note, WorkerInfo
+from shoal.frontier.protocol import Ask, Item, NewRun, WorkerInfo
+from shoal.kept import Entry, Note
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
 from shoal.task import NO_EXTRA, Extra, Lease, NewTask, Task
 
@@ -209,20 +210,39 @@ def settlement_row(settlement: Settlement, partition_of: PartitionOf) -> tuple[o
         settlement.received,
         settlement.refused,
         settlement.duplicates,
-        _about_others(settlement),
+        _about_others(settlement, partition_of),
         *_outcome(settlement, partition_of),
     )
 
 
-def _about_others(settlement: Settlement) -> int | tuple[object, ...]:
-    """What a settlement says about its site and about exits: mostly nothing but a crawl delay, or not even that."""
+def _about_others(settlement: Settlement, partition_of: PartitionOf) -> int | tuple[object, ...]:
+    """What a settlement says about its site, about exits, and for later: mostly nothing but a crawl delay, or not even
+    that."""
     crawl_delay = -1 if settlement.crawl_delay is None else settlement.crawl_delay
     failed, well, pace = settlement.exits_failed, settlement.exits_ok, settlement.pace
     outcome = settlement.outcome
     reason = outcome.reason if isinstance(outcome, Snoozed) and outcome.wait else None
-    if reason is None and pace is None and not failed and not well:
+    saved = (settlement.saved_requests, settlement.saved_bytes)
+    left = settlement.notes or settlement.entries
+    if reason is None and pace is None and not failed and not well and not left and not any(saved):
         return crawl_delay
-    return (crawl_delay, -1 if pace is None else pace, failed, well, "" if reason is None else reason.text)
+    told = (crawl_delay, -1 if pace is None else pace, failed, well, "" if reason is None else reason.text)
+    return (*told, *_left_behind(settlement, partition_of), *saved)
+
+
+def _left_behind(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
+    """Notes and entries of this settlement's own partition, and those of others as parcels."""
+    notes: dict[int, list[Note]] = {}
+    entries: dict[int, list[Entry]] = {}
+    for note in settlement.notes:
+        notes.setdefault(partition_of(note.stream), []).append(note)
+    for entry in settlement.entries:
+        entries.setdefault(partition_of(entry.key), []).append(entry)
+    parcels = [
+        (target, opaque(encode(remembered(notes.get(target, ()), entries.get(target, ())))))
+        for target in sorted({*notes, *entries} - {HERE})
+    ]
+    return (note_rows(notes.get(HERE, ())), entry_rows(entries.get(HERE, ())), parcels)
 
 
 def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
@@ -324,6 +344,16 @@ def _body(task: PackedTask | PackedLetter) -> msgspec.Raw:
 def note_rows(notes: Iterable[Note]) -> list[tuple[object, ...]]:
     """Notes as `notes.lua` reads them."""
     return [(note.stream, opaque(note.body), -1 if note.ttl is None else note.ttl) for note in notes]
+
+
+def entry_rows(entries: Iterable[Entry]) -> list[tuple[object, ...]]:
+    """Entries of the cache as `entries.lua` reads them."""
+    return [(entry.key, opaque(entry.value), entry.ttl) for entry in entries]
+
+
+def remembered(notes: Iterable[Note], entries: Iterable[Entry]) -> dict[str, object]:
+    """What `remember.lua` is asked to keep."""
+    return {"notes": note_rows(notes), "entries": entry_rows(entries)}
 
 
 def question(ask: Ask, settlements: Sequence[object], want: int, notes: Sequence[Note] = ()) -> dict[str, object]:

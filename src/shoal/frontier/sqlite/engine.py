@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shoal.clock import Clock, Millis, SystemClock
+from shoal.clock import Clock, SystemClock
 from shoal.frontier.lost_grants import lost_grants
 from shoal.frontier.protocol import (
     Ask,
     Enqueued,
     Granted,
     NewRun,
-    Note,
     Renewal,
     Run,
     Swept,
@@ -26,12 +25,14 @@ from shoal.frontier.sqlite.connection import connect_reading, open_file
 from shoal.frontier.sqlite.enqueue import enqueue
 from shoal.frontier.sqlite.exits import SqliteExits
 from shoal.frontier.sqlite.jobs import SqliteJobs, SqliteRegistry
+from shoal.frontier.sqlite.kept import keep_entries, keep_notes
 from shoal.frontier.sqlite.moving import SqliteMover
 from shoal.frontier.sqlite.reader import SqliteReader
 from shoal.frontier.sqlite.settle import settle
 from shoal.frontier.sqlite.sweep import sweep
 from shoal.frontier.sqlite.transaction import Transaction, encode
 from shoal.frontier.sqlite.writer import Writer
+from shoal.kept import Entry
 from shoal.presence import is_gone, is_of_another_boot, read_notebook, this_machine
 from shoal.task import NewTask
 
@@ -91,11 +92,11 @@ class SqliteCache:
         self._writer = writer
         self._reader = reader
 
-    async def get(self, key: str) -> bytes | None:
-        return await self._reader.cached(key)
+    async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        return await self._reader.cached(keys)
 
-    async def put(self, key: str, value: bytes, ttl: Millis) -> None:
-        await self._writer.call(lambda tx: tx.run("write_cache", key=key, value=value, expires_at=tx.now + ttl))
+    async def put(self, entries: Sequence[Entry]) -> None:
+        await self._writer.call(lambda tx: keep_entries(tx, entries))
 
 
 class SqliteEngine:
@@ -139,14 +140,9 @@ def _exchange(tx: Transaction, ask: Ask) -> Granted:
     lost = [] if ask.held is None else lost_grants(ask, tx.rows("find_leases_of_worker", worker=worker))
     late = settle(tx, [*ask.settlements, *lost])
     if ask.notes:
-        _keep_notes(tx, ask.notes)
+        keep_notes(tx, ask.notes)
     claimed = claim(tx, ask, worker)
     return Granted(claimed.leases, tx.now, claimed.wake_at, claimed.left, late)
-
-
-def _keep_notes(tx: Transaction, notes: Sequence[Note]) -> None:
-    rows = [(note.stream, None if note.ttl is None else tx.now + note.ttl, note.body) for note in notes]
-    tx.write_rows("keep_notes", rows)
 
 
 def _renew(tx: Transaction, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:

@@ -109,10 +109,10 @@ class SqliteReader:
         """Every exit that is in the book, as it is stored."""
         return await self.rows("read_exits", now=self._clock.now())
 
-    async def cached(self, key: str) -> bytes | None:
-        """The value that the cache holds under a key, if its time is not over."""
-        rows = await self.rows("read_cache", key=key, now=self._clock.now())
-        return rows[0][0] if rows else None
+    async def cached(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """What the cache holds under these keys, as far as its time is not over."""
+        asked = msgspec.json.encode(keys).decode()
+        return dict(await self.rows("read_cache", keys=asked, now=self._clock.now()))
 
     async def look(self, question: Callable[[Look, Moment], Answer]) -> Answer:
         """Ask several statements about one moment."""

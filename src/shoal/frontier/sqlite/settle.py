@@ -11,9 +11,11 @@ import msgspec
 from shoal.clock import Millis, Moment
 from shoal.frontier.sqlite.clocks import Rest, Slot
 from shoal.frontier.sqlite.enqueue import enqueue
+from shoal.frontier.sqlite.kept import keep_entries, keep_notes
 from shoal.frontier.sqlite.limits import Limits
 from shoal.frontier.sqlite.transaction import Transaction, encode
 from shoal.frontier.sqlite.ways import learn
+from shoal.kept import Entry, Note
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
 from shoal.task import NewTask, RunState
 
@@ -70,6 +72,8 @@ class Settled:
     slots: Slots = field(default_factory=dict)
     sites: dict[int, SiteEnd] = field(default_factory=dict)
     about_exits: list[Settlement] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
 
 
 class Found(msgspec.Struct, array_like=True, gc=False):
@@ -129,6 +133,12 @@ def _end(tx: Transaction, settled: Settled, settlement: Settlement, lease: Stand
         counts["refused"] += settlement.refused
     if settlement.duplicates:
         counts["duplicates"] += settlement.duplicates
+    if settlement.saved_requests or settlement.saved_bytes:
+        counts["saved_requests"] += settlement.saved_requests
+        counts["saved_bytes"] += settlement.saved_bytes
+    if not cancelled and (settlement.entries or settlement.notes):
+        settled.entries += settlement.entries
+        settled.notes += settlement.notes
     tx.lines[lease.line]["leased"] -= 1
     if lease.auto_ack:
         if not cancelled and isinstance(settlement.outcome, Done):
@@ -225,6 +235,9 @@ def _write(tx: Transaction, settled: Settled) -> None:
         tx.run("return_tasks", tasks=settled.returned)
     if settled.items:
         tx.write_rows("store_items", settled.items)
+    if settled.entries or settled.notes:
+        keep_entries(tx, settled.entries)
+        keep_notes(tx, settled.notes)
     free_slots(tx, settled.slots, {site: end.look_at for site, end in settled.sites.items()})
     if settled.sites:
         clocks = [(site, end.clock) for site, end in settled.sites.items() if end.clock is not None]

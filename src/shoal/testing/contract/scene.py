@@ -16,11 +16,11 @@ from shoal.frontier.protocol import (
     Granted,
     Item,
     NewRun,
-    Note,
     Reader,
     Run,
     WorkerInfo,
 )
+from shoal.kept import Note
 from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
 from shoal.task import DEFAULT_POOL, DIRECT, Lease, NewTask, Policy
 from shoal.testing.contract.harness import Harness

@@ -3,6 +3,7 @@
 -- _link_of: the position of the settlement that brought a link. _pool, _exit: the exits that the worker has, pool by pool.
 -- _private: the pools of which other workers have other exits. _stream, _text, _keep: notes, and how long they are kept.
 -- _told_of: the position of the settlement that tells about an exit, _told_ok: that it works; else that it has failed.
+-- _note_of, _entry_of, _saved_of: the position of the settlement that leaves a note or an entry behind, or saved something.
 -- _patient: the caller has nothing to settle and found all due sites locked: wait for those of the first line.
 -- Errors: 40001 = a lease was lost while this was under way, and the links it brought must not be remembered: once more.
 CREATE FUNCTION exchange(
@@ -14,6 +15,9 @@ CREATE FUNCTION exchange(
     _requests int[], _received bigint[], _refused int[], _duplicates int[], _crawl_delay bigint[], _url text[],
     _note text[], _group text[], _n int[], _body bytea[], _pace bigint[], _cause text[],
     _told_of int[], _told_exit text[], _told_ok boolean[],
+    _note_of int[], _note_stream text[], _note_body bytea[], _note_keep bigint[],
+    _entry_of int[], _entry_key text[], _entry_value bytea[], _entry_keep bigint[],
+    _saved_of int[], _saved_requests int[], _saved_bytes bigint[],
     _link_of int[], _link_url text[], _link_site text[], _link_key bytea[], _link_lane text[], _link_handler text[],
     _link_priority int[], _link_depth int[], _link_wait bigint[], _link_ttl bigint[], _link_extra text[]
 ) RETURNS TABLE (
@@ -53,7 +57,7 @@ BEGIN
     _now := moment(_now);
     LOCK TABLE tally_change, item IN ROW EXCLUSIVE MODE;
     IF cardinality(_stream) > 0 THEN
-        PERFORM keep_notes(_now, _stream, _text, _keep);
+        PERFORM keep_notes(_now, _stream, _text, _keep, 0);
     END IF;
     IF cardinality(_task) > 0 THEN
         IF cardinality(_link_of) > 0 THEN
@@ -72,6 +76,11 @@ BEGIN
                          _duplicates, _crawl_delay, _url, _note, _group, _n, _body, _pace, _cause);
         IF cardinality(_stood) < cardinality(_task) THEN
             PERFORM refuse(_run_id, _stood);
+        END IF;
+        IF cardinality(_note_of) + cardinality(_entry_of) + cardinality(_saved_of) > 0 THEN
+            PERFORM leave_behind(_now, _run_id, _stood, cardinality(_stream), _note_of, _note_stream, _note_body, _note_keep,
+                                 _entry_of, _entry_key, _entry_value, _entry_keep,
+                                 _saved_of, _saved_requests, _saved_bytes);
         END IF;
         IF _fresh IS NOT NULL THEN
             PERFORM let_links_in(_now, _stood, _link_of, _link_run, _link_url, _link_sites, _link_lane, _link_handler,

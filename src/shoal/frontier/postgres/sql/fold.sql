@@ -21,10 +21,11 @@ BEGIN
         UPDATE ledger SET upto = _before
     )
     INSERT INTO tally AS t (run, line, waiting, leased, live, done, dead, expired, dropped, cancelled, items, requests,
-                            received, retries, snoozes, crashes, duplicates, refused, late)
+                            received, retries, snoozes, crashes, duplicates, refused, late, saved_requests, saved_bytes)
     SELECT g.run, g.line, sum(g.waiting), sum(g.leased), sum(g.live), sum(g.done), sum(g.dead), sum(g.expired),
            sum(g.dropped), sum(g.cancelled), sum(g.items), sum(g.requests), sum(g.received), sum(g.retries),
-           sum(g.snoozes), sum(g.crashes), sum(g.duplicates), sum(g.refused), sum(g.late)
+           sum(g.snoozes), sum(g.crashes), sum(g.duplicates), sum(g.refused), sum(g.late),
+           sum(g.saved_requests), sum(g.saved_bytes)
     FROM gone AS g
     GROUP BY g.run, g.line
     ON CONFLICT (run, line) DO UPDATE SET
@@ -35,6 +36,7 @@ BEGIN
         received = t.received + excluded.received, retries = t.retries + excluded.retries,
         snoozes = t.snoozes + excluded.snoozes, crashes = t.crashes + excluded.crashes,
         duplicates = t.duplicates + excluded.duplicates, refused = t.refused + excluded.refused,
-        late = t.late + excluded.late;
+        late = t.late + excluded.late, saved_requests = t.saved_requests + excluded.saved_requests,
+        saved_bytes = t.saved_bytes + excluded.saved_bytes;
 END
 $$;

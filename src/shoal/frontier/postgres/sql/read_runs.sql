@@ -15,18 +15,20 @@ BEGIN
         SELECT t.* FROM tally AS t WHERE _run_id IS NULL OR t.run = (SELECT a.id FROM asked AS a)
         UNION ALL
         SELECT d.run, d.line, d.waiting, d.leased, d.live, d.done, d.dead, d.expired, d.dropped, d.cancelled, d.items,
-               d.requests, d.received, d.retries, d.snoozes, d.crashes, d.duplicates, d.refused, d.late
+               d.requests, d.received, d.retries, d.snoozes, d.crashes, d.duplicates, d.refused, d.late,
+               d.saved_requests, d.saved_bytes
         FROM tally_change AS d
         WHERE d.xid >= (SELECT g.upto FROM ledger AS g) AND (_run_id IS NULL OR d.run = (SELECT a.id FROM asked AS a))
     )
     SELECT a.run_id, a.scraper, a.mode, a.state, a.queue, a.policy, a.input, a.created_at, a.ended_at, a.move,
-           coalesce(w.lanes, '{}')::text, coalesce(c.counts, array_fill(0::bigint, ARRAY[16]))
+           coalesce(w.lanes, '{}')::text, coalesce(c.counts, array_fill(0::bigint, ARRAY[18]))
     FROM asked AS a
     LEFT JOIN (
         SELECT b.run,
                ARRAY[sum(b.waiting), sum(b.leased), sum(b.done), sum(b.dead), sum(b.expired), sum(b.dropped),
                      sum(b.cancelled), sum(b.items), sum(b.requests), sum(b.received), sum(b.retries), sum(b.snoozes),
-                     sum(b.crashes), sum(b.duplicates), sum(b.refused), sum(b.late)]::bigint[] AS counts
+                     sum(b.crashes), sum(b.duplicates), sum(b.refused), sum(b.late),
+                     sum(b.saved_requests), sum(b.saved_bytes)]::bigint[] AS counts
         FROM books AS b
         GROUP BY b.run
     ) AS c ON c.run = a.id

@@ -7,6 +7,7 @@
 --   2. rows of `site`, by id. A site's row is the one lock over everything of that site: its slots, its visits, the state
 --      of its tasks. Whoever changes any of these holds it. Claims take it with SKIP LOCKED and so never wait;
 --   3. rows of `task`, `slot`, `visit`: only under the lock of their site (a renewal takes tasks with SKIP LOCKED);
+--      then rows of `cache` that settlements leave behind, by key;
 --   4. rows of `exit_book`, by name: settlements that tell about exits wait for those. Claims take those with a cap and those
 --      that are tried again with SKIP LOCKED; a patient claim, which holds nothing yet, waits for them and then passes over
 --      sites that are locked. So nobody who holds one waits for a site;
@@ -274,6 +275,8 @@ CREATE TABLE tally (
     duplicates bigint NOT NULL DEFAULT 0,
     refused bigint NOT NULL DEFAULT 0,
     late bigint NOT NULL DEFAULT 0,
+    saved_requests bigint NOT NULL DEFAULT 0,
+    saved_bytes bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (run, line)
 ) WITH (fillfactor = 50);
 

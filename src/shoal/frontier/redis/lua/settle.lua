@@ -2,7 +2,8 @@
 -- They come as a flat list, ROW values each: task, token, run id, started_at (0 = no request), requests, received,
 -- refused, duplicates, what it says about others than its task, what happened, and up to four values that belong to that.
 -- About others: the crawl delay (-1 = not said), or a list of that, pace (-1 = not said), exits that failed, exits that
--- work, and the cause of a rate limit.
+-- work, the cause of a rate limit, notes, entries of the cache, parcels of those for other partitions, and how many requests
+-- and bytes were saved.
 local outbox, settle = {}, nil
 
 do -- a block, because Lua bears 200 local names at a time
@@ -59,8 +60,32 @@ local function free(name, exit, token, started, about, kind, wait, penalty)
     look_at(name, changed and now or moment)
 end
 
--- The results of a task: its items, and its links, here or as parcels for other partitions. Parcels leave with this
--- settlement or not at all; they are delivered later, once, whatever happens in between.
+-- Parcels for other partitions leave with a settlement or not at all; they are delivered later, once, whatever happens in
+-- between.
+local function send(run, parcels)
+    for _, parcel in ipairs(parcels) do
+        local serial = call('HINCRBY', base .. 'meta', 'parcel', 1)
+        call('HSET', base .. 'out', serial, pack(parcel[1], run.id, parcel[2]))
+        call('ZADD', base .. 'outz', now, serial)
+        count(run, 'outbox', 1)
+        outbox[#outbox + 1] = {serial, parcel[1]}
+    end
+end
+
+-- What a settlement leaves behind besides its results; of a cancelled run, only the counts.
+local function leave_behind(run, told)
+    if told[9] > 0 or told[10] > 0 then
+        count(run, 'saved_requests', told[9])
+        count(run, 'saved_bytes', told[10])
+    end
+    if run.state ~= 'cancelled' then
+        keep_notes(told[6])
+        keep_entries(told[7])
+        send(run, told[8])
+    end
+end
+
+-- The results of a task: its items, and its links, here or as parcels.
 local function keep(run, number, record, here, parcels, links)
     if number > 0 then
         local records = items[run.number]
@@ -74,15 +99,8 @@ local function keep(run, number, record, here, parcels, links)
     if here then
         links[#links + 1] = {run, here}
     end
-    if not parcels then
-        return
-    end
-    for _, parcel in ipairs(parcels) do
-        local serial = call('HINCRBY', base .. 'meta', 'parcel', 1)
-        call('HSET', base .. 'out', serial, pack(parcel[1], run.id, parcel[2]))
-        call('ZADD', base .. 'outz', now, serial)
-        count(run, 'outbox', 1)
-        outbox[#outbox + 1] = {serial, parcel[1]}
+    if parcels then
+        send(run, parcels)
     end
 end
 
@@ -164,6 +182,9 @@ function settle(rows)
             local line, name, kind = line_of(lease[5]), lease[7], rows[at + 10]
             local a, b, c, d = rows[at + 11], rows[at + 12], rows[at + 13], rows[at + 14]
             free(name, lease[6], rows[at + 2], rows[at + 4], rows[at + 9], kind, a, b)
+            if type(rows[at + 9]) == 'table' then
+                leave_behind(run, rows[at + 9])
+            end
             move(run, line, 0, -1)
             if lease[1] < 0 then -- no entry: the lane acknowledged it at the claim
                 if run.state ~= 'cancelled' and kind == DONE then

@@ -1,1 +1,1 @@
-SELECT value FROM cache WHERE key = :key AND expires_at > :now
+SELECT key, value FROM cache WHERE key IN (SELECT value FROM json_each(:keys)) AND expires_at > :now

@@ -13,7 +13,8 @@ SELECT * FROM (
            (SELECT count(DISTINCT part) FROM task WHERE task.run = r.id AND part > ''), b.error,
            b.gone_at IS NOT NULL OR r.results_until <= :now,
            r.waiting, r.leased, r.done, r.dead, r.expired, r.dropped, r.cancelled, r.items, r.requests, r.received,
-           r.retries, r.snoozes, r.crashes, r.duplicates, r.refused, r.late, k.value AS known
+           r.retries, r.snoozes, r.crashes, r.duplicates, r.refused, r.late, r.saved_requests,
+           r.saved_bytes, k.value AS known
     FROM json_each(:known) AS k
     CROSS JOIN run AS r ON r.run_id = k.key
     CROSS JOIN job AS b ON b.run = r.id

@@ -31,7 +31,9 @@ CREATE TABLE run (
     crashes INTEGER NOT NULL DEFAULT 0,
     duplicates INTEGER NOT NULL DEFAULT 0,
     refused INTEGER NOT NULL DEFAULT 0,
-    late INTEGER NOT NULL DEFAULT 0
+    late INTEGER NOT NULL DEFAULT 0,
+    saved_requests INTEGER NOT NULL DEFAULT 0,
+    saved_bytes INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX run_results ON run (results_until) WHERE results_until IS NOT NULL;
 CREATE INDEX run_cancelled ON run (id) WHERE state = 'cancelled' AND waiting > 0;

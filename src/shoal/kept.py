@@ -1,0 +1,26 @@
+"""What is kept beside the tasks: notes in their order, entries by key."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.clock import Millis
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something to remember in order, such as the requests that were made for a run. The store never looks inside.
+
+    `ttl`: how long it is kept; None = until its stream is forgotten.
+    """
+
+    stream: str
+    body: bytes
+    ttl: Millis | None = None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Something to remember by its key for `ttl`, by the store's clock. Replaces what was there."""
+
+    key: str
+    value: bytes
+    ttl: Millis
