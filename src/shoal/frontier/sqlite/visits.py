@@ -105,14 +105,15 @@ class Visit(msgspec.Struct, array_like=True, gc=False):
         if care is not None:
             due_at = min([self._due_with_care(slot, now, care) for slot in self.slots])
         else:
-            due_at = min([now + self.lease if s.live >= self.concurrency else s.free_at() for s in self.slots])
+            full = now + (self.lease if self.lease > self.delay else self.delay)
+            due_at = min([full if s.live >= self.concurrency else s.free_at() for s in self.slots])
         if due_at < now or self.site_delay:
             due_at = max(due_at, now, self.next_at)
         return due_at
 
     def _due_with_care(self, slot: Slot, now: Moment, care: Care) -> Moment:
         if self._room(slot, care) <= 0:
-            return now + self.lease
+            return now + max(self.lease, self.delay)
         whole = care.limits.sites.get(self.site)
         blocked_until = 0 if whole is None else whole.blocked_until
         return max(slot.free_at(), blocked_until, care.ways.worth_a_look(slot.exit))

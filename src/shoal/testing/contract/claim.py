@@ -73,6 +73,15 @@ class ClaimContract:
         await scene.put(*pages("a.example", 100))
         assert names(await scene.claim(100)) == [f"a.example/{number}" for number in range(100)]
 
+    async def test_sites_that_rest_for_longer_than_a_lease_are_not_in_the_way(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=3_600_000, lease=60_000)
+        await scene.put(*(f"{n}.example/{page}" for n in range(600) for page in range(2)))
+        await scene.settle(*[done(lease) for lease in await scene.claim(600)])
+        await scene.advance(120_000)
+        await scene.put("due.example/1")
+        assert names(await scene.claim(1)) == ["due.example/1"]
+
     async def test_higher_priority_first_then_first_come(self, harness: Harness) -> None:
         scene = Scene(harness)
         await scene.open_run()

@@ -110,7 +110,7 @@ BEGIN
         -- The slots as they are now. Sites beyond the one that filled the batch have not been looked at.
         SELECT b.turn, b.site, b.exit, max(b.visit_at) AS visit_at, max(b.slot_at) AS slot_at,
                max(b.room) - sum(b.taken) AS room, max(b.exit_room) AS exit_room, bool_or(b.site_probing) AS site_probing,
-               max(b.lease) AS lease, max(b.ready) AS ready, max(b.floor) AS floor,
+               max(b.lease) AS lease, max(b.pace) AS pace, max(b.ready) AS ready, max(b.floor) AS floor,
                max(b.live) + sum(b.taken) AS live, sum(b.taken) AS taken, sum(b.met) AS met, max(b.place) AS place,
                max(b.begun_after) AS begun_at, CASE WHEN sum(b.taken) > 1 THEN max(b.begun_after) ELSE max(b.begun_at) END
                AS begun_before,
@@ -157,7 +157,7 @@ BEGIN
                CASE WHEN _own THEN _now
                     WHEN bool_or(s.site_probing) AND sum(s.taken) > 0 THEN _now + max(s.lease)
                     ELSE greatest(max(s.next_at), _now, least(_look_at, min(
-                        CASE WHEN s.room <= 0 THEN _now + s.lease
+                        CASE WHEN s.room <= 0 THEN _now + greatest(s.lease, s.pace)
                              WHEN s.exit_room IS NOT NULL
                                   AND s.exit_room <= (SELECT count(*) FROM heads AS h WHERE h.exit = s.exit AND h.leased)
                              THEN greatest(s.free_at, _now + 5000)

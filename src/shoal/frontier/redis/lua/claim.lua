@@ -134,7 +134,8 @@ local function due_at(site, slots, rules, pace)
     local moment
     for index = 1, #slots do
         local at = slots[index]
-        local free_at = site[at + S_LIVE] >= rules.concurrency and now + rules.lease or slot_free_at(site, at, pace)
+        local full = site[at + S_LIVE] >= rules.concurrency
+        local free_at = full and now + max(rules.lease, pace) or slot_free_at(site, at, pace)
         if not moment or free_at < moment then
             moment = free_at
         end
