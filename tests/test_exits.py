@@ -92,7 +92,7 @@ async def target(tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[int, 
 
 @asynccontextmanager
 async def leaving_by(address: str, tls: ssl.SSLContext | None = None, **phases: float) -> AsyncIterator[HttpFetcher]:
-    def ways(_: str) -> Way:
+    def ways(_: str, guarded: bool) -> Way:
         return open_way(parse_exit(address), tls=tls)
 
     fetcher = HttpFetcher("ShoalTest/1.0", ways=ways, timeouts=Timeouts(**phases))

@@ -209,7 +209,7 @@ async def test_a_closed_gate_sends_nothing_and_keeps_the_connection(fetcher: Htt
     with pytest.raises(TooLate):
         await fetcher.fetch(Fetch(site.url("/json")), CountingGate(allowed=0))
     assert len(site.log) == 0
-    connector = fetcher._ways["direct"].connector
+    connector = fetcher._ways["direct", False].connector
     assert [len(idle) for idle in connector._conns.values()] == [1]
     assert (await fetcher.fetch(Fetch(site.url("/json")), open_gate)).status == 200
     assert len(fetcher._opened) == 1
@@ -238,7 +238,7 @@ async def test_no_more_connections_are_kept_than_asked_for() -> None:
     async with HostileSite(host="0.0.0.0") as site:  # noqa: S104 - peers from elsewhere are hung up on
         for last in range(1, 7):
             await fetcher.fetch(Fetch(site.url("/json", host=f"127.0.0.{last}")), open_gate)
-        connector = fetcher._ways["direct"].connector
+        connector = fetcher._ways["direct", False].connector
         assert sum(len(idle) for idle in connector._conns.values()) == 2
         await fetcher.close()
 
@@ -300,7 +300,7 @@ async def test_a_cancelled_fetch_leaves_no_connection(fetcher: HttpFetcher, site
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    connector = fetcher._ways["direct"].connector
+    connector = fetcher._ways["direct", False].connector
     assert (len(connector._acquired), len(connector._conns)) == (0, 0)
 
 
@@ -392,7 +392,7 @@ async def test_damage_and_the_unknown_are_errors(fetcher: HttpFetcher, site: Hos
 async def test_what_is_too_large_is_broken_off(fetcher: HttpFetcher, site: HostileSite, path: str) -> None:
     error = await failure(fetcher, Fetch(site.url(path), max_bytes=2**20))
     assert (error.text, error.blame, error.permanent) == ("body larger than 1 MB", Blame.URL, True)
-    assert len(fetcher._ways["direct"].connector._acquired) == 0
+    assert len(fetcher._ways["direct", False].connector._acquired) == 0
 
 
 @pytest.mark.parametrize("size", [1000, 1001])
@@ -504,7 +504,7 @@ async def test_the_whole_has_a_time(fetcher: HttpFetcher, site: HostileSite) -> 
     for path in ("/drip/1000/20", "/delay/60000"):
         error = await failure(fetcher, Fetch(site.url(path), timeout=0.2))
         assert (error.text, error.blame, error.permanent) == ("timed out after 0.2 s", Blame.HOST, False)
-    assert len(fetcher._ways["direct"].connector._acquired) == 0
+    assert len(fetcher._ways["direct", False].connector._acquired) == 0
 
 
 async def test_the_first_byte_has_a_time(site: HostileSite) -> None:
@@ -576,37 +576,3 @@ async def test_a_host_that_is_not_there(fetcher: HttpFetcher) -> None:
     error = await failure(fetcher, Fetch("http://nowhere.invalid/"))
     assert error.text in ("no such host", "name lookup failed")
     assert error.blame is Blame.HOST
-
-
-class NotHere:
-    """A guard that keeps everybody away from one address."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.asked: list[str] = []
-
-    def refuses_url(self, url: str) -> str | None:
-        return None
-
-    def refuses_address(self, address: str) -> str | None:
-        self.asked.append(address)
-        return "not for strangers" if address == self.address else None
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_a_guard_is_asked_about_the_address_that_is_connected_to(host: str) -> None:
-    heads: list[bytes] = []
-    async with server(answering(answer(b"ok"), heads=heads)) as port:
-        place = f"http://{host}:{port}/"
-        for guard in (NotHere("127.0.0.1"), NotHere("127.0.0.9")):
-            fetcher = HttpFetcher(AGENT, ways=direct(guard=guard))
-            try:
-                if guard.address == "127.0.0.1":
-                    with pytest.raises(FetchError, match="not for strangers") as told:
-                        await fetcher.fetch(Fetch(place), open_gate)
-                    assert (told.value.blame, told.value.permanent, heads) == (Blame.POLICY, True, [])
-                else:
-                    assert (await fetcher.fetch(Fetch(place), open_gate)).body == b"ok"
-                assert "127.0.0.1" in guard.asked
-            finally:
-                await fetcher.close()

@@ -8,6 +8,7 @@ import pytest
 
 from shoal.reference import cli_page, commands, pages, settings_page
 from shoal.settings import (
+    GuardSettings,
     LaneSettings,
     PoolSettings,
     RouteSettings,
@@ -43,12 +44,14 @@ def test_every_option_says_what_it_does() -> None:
                 assert f"`{parameter.opts[0]}`" in page, f"{path} {parameter.opts[0]}"
 
 
-@pytest.mark.parametrize("model", [Settings, ScraperSettings, LaneSettings, PoolSettings, RouteSettings, ServeSettings])
+@pytest.mark.parametrize(
+    "model", [Settings, ScraperSettings, LaneSettings, PoolSettings, RouteSettings, ServeSettings, GuardSettings]
+)
 def test_every_setting_is_documented_with_its_unit(model: type[Settings]) -> None:
     page = settings_page()
     for name, field in model.model_fields.items():
         assert field.description, name
-        if name not in ("scrapers", "lanes", "exits", "route", "serve"):
+        if name not in ("scrapers", "lanes", "exits", "route", "serve", "guard"):
             assert f"| `{name}` | " in page
         if name in ("delay", "site_delay", "timeout", "ttl", "results_ttl"):
             assert "Unit: seconds." in field.description

@@ -17,6 +17,7 @@ import structlog
 from shoal import facts
 from shoal.engines import open_engine
 from shoal.errors import BadTarget, UsageError
+from shoal.fetch.guard import Guard
 from shoal.frontier.protocol import Engine, Run
 from shoal.intake.given import GivenURLs, check_file
 from shoal.lanes import page_lanes
@@ -47,6 +48,7 @@ def worker_on(engine: Engine, scraper: Scraper, run: Run, settings: Settings) ->
         drain=True,
         exits=pools_from(settings),
         audit=settings.audit,
+        guard=Guard(settings.guard.networks),
     )
     return Worker(engine, [scraper], options)
 

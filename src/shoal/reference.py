@@ -11,6 +11,7 @@ import typer.main
 
 from shoal.cli.main import app
 from shoal.settings import (
+    GuardSettings,
     LaneSettings,
     PoolSettings,
     RouteSettings,
@@ -75,6 +76,7 @@ def settings_page() -> str:
     parts = [NOTE, "# Settings", SETTINGS_INTRODUCTION, "## At the top of the file", _fields(Settings, "SHOAL_{}")]
     tables: tuple[tuple[type[BaseModel], str], ...] = (
         (ServeSettings, "serve"),
+        (GuardSettings, "guard"),
         (ScraperSettings, "scrapers.NAME"),
         (LaneSettings, "lanes.NAME"),
         (PoolSettings, "exits.POOL"),
@@ -131,7 +133,7 @@ def _kind(annotation: Any) -> str:
         return ", ".join(f"`{each}`" for each in get_args(annotation))
     if annotation == list[str]:
         return "list"
-    if get_origin(annotation) in (dict, list) or annotation is ServeSettings:
+    if get_origin(annotation) in (dict, list) or annotation in (GuardSettings, ServeSettings):
         return "table"
     if get_origin(annotation) is not None:  # Annotated
         return _kind(get_args(annotation)[0])

@@ -7,6 +7,7 @@ that is absent leaves the scraper as its author wrote it. docs/reference/setting
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
@@ -166,6 +167,42 @@ class ServeSettings(BaseModel):
     )
 
 
+class GuardSettings(BaseModel):
+    """`[guard]`: what may be fetched for web clients besides the public internet."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    allow_networks: list[str] = Field(
+        default_factory=list,
+        description="Networks that the tasks of jobs may connect to although they are not public, as in "
+        '`["10.0.0.0/8"]`. Set it for gateways and for workers alike.',
+    )
+
+    @field_validator("allow_networks")
+    @classmethod
+    def _networks_can_be_read(cls, value: list[str]) -> list[str]:
+        for text in value:
+            _network(text)
+        return value
+
+    @property
+    def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks themselves."""
+        return tuple(_network(text) for text in self.allow_networks)
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError:
+        pass
+    try:
+        near = str(ip_network(text, strict=False))
+    except ValueError:
+        raise ValueError(f'{text!r} is no network; one is written as "10.0.0.0/8" or "fd00::/8"') from None
+    raise ValueError(f"{text!r} is an address in a network; write {near!r} for all of it")
+
+
 class PoolSettings(BaseModel):
     """`[exits.POOL]`: the ways out of one pool. A scraper chooses its pool with `exits=`; `default` if it does not."""
 
@@ -224,6 +261,7 @@ class Settings(BaseSettings):
         description="Folder where every call of the frontier and its answer is written down; absent = none is.",
     )
     serve: ServeSettings = Field(default_factory=ServeSettings, description="The gateway.")
+    guard: GuardSettings = Field(default_factory=GuardSettings, description="What jobs may connect to.")
     audit: bool = Field(
         default=True, description="Whether every request is written to the log of its run, which `shoal audit` reads."
     )

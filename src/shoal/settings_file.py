@@ -15,6 +15,7 @@ from pydantic_settings import EnvSettingsSource, SettingsError
 
 from shoal.errors import BadSettings
 from shoal.settings import (
+    GuardSettings,
     LaneSettings,
     PoolSettings,
     RouteSettings,
@@ -152,6 +153,7 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
         "exits": PoolSettings,
         "route": RouteSettings,
         "serve": ServeSettings,
+        "guard": GuardSettings,
     }
     return list((models[table[0]] if table else Settings).model_fields)
 

@@ -117,6 +117,8 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     """The URL that was asked for, when redirects have led elsewhere."""
     detours: tuple[str, ...] = ()
     """Exits by which it failed, when it could not be told whether the exit or the target was to blame."""
+    guarded: bool = False
+    """A web client asked for it, or for the page that led here: it is fetched from public addresses only, wherever."""
 
 
 NO_EXTRA = Extra()

@@ -190,7 +190,7 @@ async def _try_all(
 
     addresses = {record.name: parse_exit(record.address) for record in records}
 
-    def way(name: str) -> Way:
+    def way(name: str, guarded: bool) -> Way:
         return open_way(addresses[name])
 
     fetcher = HttpFetcher(settings.agent, ways=way)

@@ -13,6 +13,7 @@ from shoal.cli.frame import INTERRUPTED, OK, say
 from shoal.cli.interrupt import interruptible
 from shoal.cli.opening import find_run, open_recorded
 from shoal.errors import UsageError
+from shoal.fetch.guard import Guard
 from shoal.patience import Patience, PatientEngine
 from shoal.pools import pools_from
 from shoal.settings import Settings, mask_url
@@ -80,6 +81,7 @@ class Service:
                 user_agent=self.settings.agent,
                 exits=pools_from(self.settings),
                 audit=self.settings.audit,
+                guard=Guard(self.settings.guard.networks),
             )
             self._worker = Worker(engine, self.scrapers, options)
             if not self.quiet:

@@ -15,6 +15,7 @@ from shoal.cli.opening import opened_store
 from shoal.cli.service import when_stdin_ends
 from shoal.clock import millis
 from shoal.errors import UsageError
+from shoal.fetch.guard import Guard
 from shoal.gateway.metrics import SHARED_FOLDER
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.server import GatewayProcess, listening
@@ -143,4 +144,5 @@ def options_from(settings: Settings) -> GatewayOptions:
         max_waiting=serve.max_waiting,
         max_queue=serve.max_queue,
         cors=tuple(serve.cors),
+        guard=Guard(settings.guard.networks),
     )

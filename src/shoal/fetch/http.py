@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +33,9 @@ from shoal.fetch.ways import Way, Ways, open_way
 from shoal.outcome import Blame
 from shoal.task import DIRECT
 
+MOST_JARS = 1000
+"""The cookies of those who were given some first are forgotten first."""
+
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
 _URL = re.compile(r"(https?://[!\"$-.0->@-\[\]-~]+)([!\"$-~]*)(?:#|\Z)")
 _LINE_BREAK = re.compile(r"[\r\n\0]")
@@ -52,13 +56,13 @@ class Timeouts:
 def direct(limit: int = 100, tls: ssl.SSLContext | None = None, guard: Guard | None = None) -> Ways:
     """Connections straight from this machine, at most `limit` in use at once. `tls`: None = the usual authorities.
 
-    `guard`: None = to anywhere.
+    `guard`: of guarded requests; None = the one that lets pass what is public.
     """
 
-    def way(exit_name: str) -> Way:
+    def way(exit_name: str, guarded: bool) -> Way:
         if exit_name != DIRECT:
             raise FetchError(f"there is no exit {exit_name!r} here", Blame.EXIT)
-        return open_way(ExitAddress(DIRECT), limit, tls, guard)
+        return open_way(ExitAddress(DIRECT), limit, tls, (guard or Guard()) if guarded else None)
 
     return way
 
@@ -113,21 +117,24 @@ class HttpFetcher:
         self._connecting = aiohttp.ClientTimeout(sock_connect=self._timeouts.connect)
         self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br"}
         self._origin = lru_cache(maxsize=4096)(lambda origin, way: _Origin(origin, self._fields, way))
-        self._ways: dict[str, Way] = {}
-        self._jars: dict[tuple[str, str], aiohttp.CookieJar] = {}
+        self._ways: dict[tuple[str, bool], Way] = {}
+        self._jars: OrderedDict[tuple[str, str], aiohttp.CookieJar] = OrderedDict()
         self._opened: WeakSet[ResponseHandler] = WeakSet()
 
     async def fetch(self, fetch: Fetch, gate: Gate) -> Response:
         patience = self._timeouts.first_byte
         total = asyncio.timeout(fetch.timeout)
-        way = self._ways.get(fetch.exit)
+        by = fetch.exit, fetch.guarded
+        way = self._ways.get(by)
         if way is None:
-            way = self._ways[fetch.exit] = self._open_way(fetch.exit)
+            way = self._ways[by] = self._open_way(*by)
         try:
             async with total:
                 origin, target = self._place(fetch.url, way)
                 jar = self._jars.get((fetch.exit, fetch.jar)) if self._jars else None
                 request = _written(fetch, origin, target, jar)
+                if way.lookup is not None:
+                    await way.lookup.address(str(origin.request.url.raw_host), origin.request.url.port or 0)
                 connection, message, payload = await self._answer(origin, way, request, fetch, gate)
                 patience = self._timeouts.silence
                 try:
@@ -157,9 +164,10 @@ class HttpFetcher:
 
     async def forget(self, exit_name: str) -> None:
         """Let go of the connections of one exit; it is opened anew when it is next used, under what it is then."""
-        way = self._ways.pop(exit_name, None)
-        if way is not None:
-            await way.connector.close()
+        for guarded in (False, True):
+            way = self._ways.pop((exit_name, guarded), None)
+            if way is not None:
+                await way.connector.close()
 
     def _place(self, url: str, way: Way) -> tuple[_Origin, str]:
         """Where to connect and what to ask for there. A URL in its normal form is sent as it is, to the letter."""
@@ -240,6 +248,8 @@ class HttpFetcher:
         if jar is None:
             # `unsafe` only means that a host without a name (an address) has cookies too, as in every browser.
             jar = self._jars[fetch.exit, fetch.jar] = aiohttp.CookieJar(unsafe=True)
+            if len(self._jars) > MOST_JARS:
+                self._jars.popitem(last=False)
         jar.update_cookies_from_headers(message.headers.getall(hdrs.SET_COOKIE), URL(fetch.url))
 
 

@@ -12,6 +12,8 @@ import brotli  # type: ignore[import-untyped]
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 
+from shoal.fetch.guard import NOT_PUBLIC
+from shoal.fetch.guarding import FORBIDDEN
 from shoal.fetch.protocol import FetchError
 from shoal.outcome import Blame
 
@@ -26,6 +28,7 @@ _REFUSALS = {
     errno.ENETUNREACH: ("network not reachable", Blame.HOST),
     errno.ETIMEDOUT: ("connection timed out", Blame.HOST),
     errno.EMFILE: ("too many open files", Blame.WORKER),
+    FORBIDDEN: (NOT_PUBLIC, Blame.POLICY),
 }
 
 

@@ -38,9 +38,11 @@ class Fetch:
     max_bytes: int = 32 * 1024 * 1024
     exit: str = "direct"
     jar: str = ""
-    """Cookies are kept apart by this name (the scraper's)."""
+    """Cookies are kept apart by this name: the scraper's, or the job's where web clients must not share any."""
     spool: IO[bytes] | None = None
     """Where the body is written to, from its beginning, instead of being held in memory."""
+    guarded: bool = False
+    """Only a public address may be connected to, whatever the URL says (`shoal.fetch.guard`)."""
 
 
 class FetchError(Exception):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
-from aiohttp.connector import AddrInfoType
+from aiohttp.abc import AbstractResolver
 from aiohttp_socks import ProxyConnector, ProxyType
 from yarl import URL
 
 from shoal.exits import SOURCE, ExitAddress
 from shoal.fetch.guard import Guard
-from shoal.fetch.protocol import FetchError
-from shoal.outcome import Blame
+from shoal.fetch.guarding import CheckedSocks, Lookup, checked_sockets
 
 KEEP_ALIVE = 30.0
 NAMES_KEPT = 300
@@ -28,39 +27,42 @@ class Way:
 
     `login`: what that proxy is told in `Proxy-Authorization`.
     `proxied`: another machine stands in between, and what goes wrong may be its doing.
+    `lookup`: hosts are looked up with it before the proxy is asked, for the sake of its check; None = they are not.
     """
 
     connector: aiohttp.BaseConnector
     proxy: URL | None = None
     login: str | None = None
     proxied: bool = False
+    lookup: Lookup | None = None
 
 
-Ways = Callable[[str], Way]
-"""From the name of an exit to its way. Called once for each, inside the event loop. Raises FetchError if unknown."""
+Ways = Callable[[str, bool], Way]
+"""From the name of an exit to its way, and to the guarded one that it has beside it, which shares no connection with
+it. Called once for each, inside the event loop. Raises FetchError if unknown."""
 
 
 def open_way(
-    address: ExitAddress, limit: int = 100, tls: ssl.SSLContext | None = None, guard: Guard | None = None
+    address: ExitAddress,
+    limit: int = 100,
+    tls: ssl.SSLContext | None = None,
+    guard: Guard | None = None,
+    resolver: AbstractResolver | None = None,
 ) -> Way:
     """The way that an address describes, with at most `limit` connections. `tls`: None = the usual authorities.
 
-    `guard`: asked about every address that is connected to, except where a proxy does the connecting.
+    `guard`: None = to anywhere. Where we connect ourselves, and where a SOCKS proxy does, what it was asked about is
+    what is connected to. An HTTP proxy is told a name and looks it up itself: there the guard can only be asked before.
+    `resolver`: None = that of the system.
     """
     verify: ssl.SSLContext | bool = tls or True
+    lookup = None if guard is None else Lookup(guard, resolver or aiohttp.ThreadedResolver())
     if address.scheme == "socks5":
-        through = ProxyConnector(
-            address.host,
-            address.port,
-            ProxyType.SOCKS5,
-            address.user or None,
-            address.password or None,
-            rdns=True,
-            limit=limit,
-            keepalive_timeout=KEEP_ALIVE,
-            ssl=verify,
-        )
-        return Way(through, proxied=True)
+        place = (address.host, address.port, ProxyType.SOCKS5, address.user or None, address.password or None)
+        options: dict[str, Any] = {"rdns": True, "limit": limit, "keepalive_timeout": KEEP_ALIVE, "ssl": verify}
+        if lookup is not None:
+            return Way(CheckedSocks(*place, lookup=lookup, **options), proxied=True)
+        return Way(ProxyConnector(*place, **options), proxied=True)
     source = (address.host, 0) if address.scheme == SOURCE else None
     connector = aiohttp.TCPConnector(
         limit=limit,
@@ -68,25 +70,14 @@ def open_way(
         keepalive_timeout=KEEP_ALIVE,
         ssl=verify,
         local_addr=source,
-        socket_factory=None if guard is None or address.is_proxy else _guarded(guard),
+        resolver=None if address.is_proxy else resolver,
+        socket_factory=None if guard is None or address.is_proxy else checked_sockets(guard),
     )
     if not address.is_proxy:
         return Way(connector)
     login = _basic(address) if address.user else None
-    return Way(connector, URL.build(scheme=address.scheme, host=address.host, port=address.port), login, proxied=True)
-
-
-def _guarded(guard: Guard) -> Callable[[AddrInfoType], socket.socket]:
-    """Sockets for addresses that the guard lets pass: what it was asked about is what will be connected to."""
-
-    def open_socket(target: AddrInfoType) -> socket.socket:
-        family, kind, protocol, _, address = target
-        reason = guard.refuses_address(str(address[0]))
-        if reason is not None:
-            raise FetchError(reason, Blame.POLICY, permanent=True)
-        return socket.socket(family, kind, protocol)
-
-    return open_socket
+    proxy = URL.build(scheme=address.scheme, host=address.host, port=address.port)
+    return Way(connector, proxy, login, proxied=True, lookup=lookup)
 
 
 def _basic(address: ExitAddress) -> str:

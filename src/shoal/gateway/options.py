@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shoal.clock import Millis
+from shoal.fetch.guard import Guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +27,5 @@ class GatewayOptions:
     store_patience: float = 0.9
     """By when the store must have answered, so that clients hear within a second that it does not."""
     cors: tuple[str, ...] = field(default=())
+    guard: Guard = field(default_factory=Guard)
+    """What clients may have fetched. Workers ask their own again, about the addresses that they connect to."""

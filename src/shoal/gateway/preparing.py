@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 
 from shoal.clock import millis
 from shoal.errors import BadScraper
-from shoal.fetch.guard import Guard
 from shoal.frontier.jobs import NewJob
 from shoal.frontier.protocol import NewRun
 from shoal.gateway.answer import Problem
@@ -40,7 +39,7 @@ class Prepared(msgspec.Struct, frozen=True):
 class Offer:
     """One scraper as the gateway offers it. Raises UsageError if it uses what this version cannot do."""
 
-    def __init__(self, scraper: Scraper, options: GatewayOptions, guard: Guard | None) -> None:
+    def __init__(self, scraper: Scraper, options: GatewayOptions) -> None:
         refuse_what_is_to_come(scraper)
         policy = scraper.policy()
         if policy.results_ttl is None:
@@ -49,7 +48,6 @@ class Offer:
         self.policy = policy
         self.queue = f"jobs:{scraper.name}"
         self._options = options
-        self._guard = guard
 
     async def prepare(self, bench: Bench, body: bytes | None, urls: list[str] | None) -> Prepared:
         """A job for this input (as JSON), or for these URLs. `body` None = without an input.
@@ -108,10 +106,10 @@ class Offer:
         most = self._options.max_tasks
         async with aclosing(requests):  # type: ignore[type-var]
             async for request in requests:
-                task = to_task(request, self.scraper)
+                task = to_task(request, self.scraper, guarded=True)
                 if isinstance(task, Refused):
                     refused.append((str(task.url), task.reason))
-                elif self._guard is not None and (reason := self._guard.refuses_url(task.url)) is not None:
+                elif (reason := self._options.guard.refuses_url(task.url)) is not None:
                     refused.append((task.url, reason))
                 else:
                     tasks.append(task)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 import uvicorn
 
-from shoal.fetch.guard import Guard
 from shoal.frontier.jobs import Store
 from shoal.gateway.app import application
 from shoal.gateway.options import GatewayOptions
@@ -46,10 +45,8 @@ class _Server(uvicorn.Server):
 class GatewayProcess:
     """Serves until told to stop."""
 
-    def __init__(
-        self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions, guard: Guard | None = None
-    ) -> None:
-        self._service = Service(store, scrapers, options, guard)
+    def __init__(self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions) -> None:
+        self._service = Service(store, scrapers, options)
         config = uvicorn.Config(
             application(self._service),
             loop="none",

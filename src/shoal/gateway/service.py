@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from shoal.fetch.guard import Guard
 from shoal.frontier.jobs import Admission, Backlog, JobState, JobStatus, Store, Submitted
 from shoal.frontier.protocol import DeadLetter, Item, ItemPage
 from shoal.gateway import documents
@@ -44,12 +43,10 @@ class Accepted(msgspec.Struct, frozen=True):
 class Service:
     """Everything that routes need. Made inside the event loop; `running` keeps it going."""
 
-    def __init__(
-        self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions, guard: Guard | None = None
-    ) -> None:
+    def __init__(self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions) -> None:
         self.store = store
         self.options = options
-        self.offers = {scraper.name: Offer(scraper, options, guard) for scraper in scrapers}
+        self.offers = {scraper.name: Offer(scraper, options) for scraper in scrapers}
         self.backlogs: Mapping[str, Backlog] = {}
         self.workers = 0
         self.reach = Reach(self._look_around, options.store_patience)

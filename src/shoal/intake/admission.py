@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shoal.task import Task
 
 
+PLAIN_GUARDED = Extra(guarded=True)
 _PAGE = Kind.PAGE
 _UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError)
 _stored = msgspec.json.Encoder().encode
@@ -35,9 +36,16 @@ class Refused(NamedTuple):
 
 
 def to_task(
-    request: Request, scraper: Scraper, parent_depth: int = -1, parent_group: str | None = None
+    request: Request,
+    scraper: Scraper,
+    parent_depth: int = -1,
+    parent_group: str | None = None,
+    *,
+    guarded: bool = False,
 ) -> NewTask | Refused:
     """The task for a request that was yielded on a page at `parent_depth` (-1 = at the start) in `parent_group`.
+
+    `guarded`: a web client is behind it, as behind the task that led to it.
 
     A URL that cannot be fetched, or that the scraper's `max_depth` or `allow` keeps out, is Refused; downloads and
     sitemaps are kept out by neither, for they belong to the page or the site that names them. A label or lane that
@@ -60,7 +68,10 @@ def to_task(
         if scraper.allow is not None and not scraper.allow(url):
             return Refused(url, "it is outside of what the scraper allows")
     group = parent_group if request.group is None else request.group
-    extra = NO_EXTRA if group is None and _is_plain(request) else _extra(request, scraper, group)
+    if group is None and _is_plain(request):
+        extra = PLAIN_GUARDED if guarded else NO_EXTRA
+    else:
+        extra = _extra(request, scraper, group, guarded=guarded)
     key = None
     if request.dedup:
         # A file is not the page of the same address: whoever asks for both gets both.
@@ -156,7 +167,7 @@ def _is_plain(request: Request) -> bool:
     )
 
 
-def _extra(request: Request, scraper: Scraper, group: str | None) -> Extra:
+def _extra(request: Request, scraper: Scraper, group: str | None, *, guarded: bool) -> Extra:
     """What most requests do not have, as every store will give it back. Raises BadScraper for what none can hold."""
     if request.data is not None:
         _check_data(request, scraper)
@@ -169,6 +180,7 @@ def _extra(request: Request, scraper: Scraper, group: str | None) -> Extra:
             headers=dict(request.headers) if request.headers else None,
             body=body.encode() if isinstance(body, str) else body,
             kind=request.kind,
+            guarded=guarded,
         )
         return _as_stored(_stored(extra))
     except (AttributeError, *_UNSTORABLE) as error:

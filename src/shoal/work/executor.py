@@ -181,7 +181,7 @@ def _request(visit: Visit, held: HeldLease, scraper: Scraper, spool: IO[bytes] |
         scraper.timeout,
         scraper.max_bytes if spool is None else LARGEST_SITEMAP,
         held.lease.exit,
-        scraper.name,
+        visit.task.run_id if extra.guarded else scraper.name,
         spool,
     )
 

@@ -9,6 +9,7 @@ import structlog
 
 from shoal.errors import BadSettings
 from shoal.exits import ExitAddress, parse_exit
+from shoal.fetch.guard import Guard
 from shoal.fetch.protocol import FetchError
 from shoal.fetch.ways import Way, open_way
 from shoal.frontier.exits import Exits, NewExit
@@ -24,16 +25,23 @@ DIRECTLY: Mapping[str, NewExit] = {DIRECT: NewExit(DIRECT, DIRECT, (DEFAULT_POOL
 class ExitBook:
     """Names of exits by pool, and the way that each name stands for. `own`: those of the settings.
 
-    `limit`: most connections by one exit. `tls`: None = the usual authorities.
+    `limit`: most connections by one exit. `tls`: None = the usual authorities. `guard`: of guarded ways; None = the one
+    that lets pass what is public.
     """
 
     def __init__(
-        self, own: Mapping[str, NewExit], store: Exits, limit: int = 100, tls: ssl.SSLContext | None = None
+        self,
+        own: Mapping[str, NewExit],
+        store: Exits,
+        limit: int = 100,
+        tls: ssl.SSLContext | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._own = dict(own)
         self._store = store
         self._limit = limit
         self._tls = tls
+        self._guard = guard or Guard()
         self._addresses: dict[str, ExitAddress] = {}
         self.pools: dict[str, Sequence[str]] = {}
         self._take(self._own)
@@ -54,12 +62,12 @@ class ExitBook:
         self._take({**found, **self._own})
         return [name for name, address in before.items() if self._addresses.get(name) != address]
 
-    def way(self, name: str) -> Way:
+    def way(self, name: str, guarded: bool) -> Way:
         """The way that a name stands for. Raises FetchError if it is not known (any more)."""
         address = self._addresses.get(name)
         if address is None:
             raise FetchError(f"there is no exit {name!r} here", Blame.EXIT)
-        return open_way(address, self._limit, self._tls)
+        return open_way(address, self._limit, self._tls, self._guard if guarded else None)
 
     def _take(self, exits: Mapping[str, NewExit]) -> None:
         addresses: dict[str, ExitAddress] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from shoal.audit import Robots
@@ -83,7 +84,9 @@ class HeldLease:
         self._seen = now + transit_allowance(self.delay)
 
     async def fetch(self, fetcher: Fetcher, request: Fetch, robots: Robots = Robots.ALLOWED) -> Response:
-        """Make one request within this lease. Raises TooLate only if none was made."""
+        """Make one request within this lease, guarded if its task is. Raises TooLate only if none was made."""
+        if self.lease.task.extra.guarded:
+            request = replace(request, guarded=True)
         before = self.starts
         status = 0
         try:

@@ -93,8 +93,8 @@ class Permission:
                 self._remember_way(origin, url, hops)
                 raise
             except FetchError as error:
-                if error.blame is Blame.EXIT:
-                    raise
+                if error.blame in (Blame.EXIT, Blame.POLICY):
+                    raise  # it says nothing about the site, which others may well ask
                 await self._robots.learn(origin, None, b"")
                 reason = because(error.blame, f"robots.txt: {error.text}")
                 return judge.failure(held.lease, reason, wait=KEPT_WITHOUT_ANSWER)

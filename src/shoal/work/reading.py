@@ -81,7 +81,7 @@ class Reading:
             if type(url) is NormalURL and (url in young or url in old) and _is_plain(request):
                 visit.duplicates += 1
                 continue
-            admitted = to_task(request, scraper, task.depth, task.extra.group)
+            admitted = to_task(request, scraper, task.depth, task.extra.group, guarded=task.extra.guarded)
             if isinstance(admitted, Refused):
                 visit.refused += 1
                 log.debug("link refused", scraper=scraper.name, url=readable(admitted.url), reason=admitted.reason)

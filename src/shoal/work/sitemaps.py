@@ -142,7 +142,8 @@ class SitemapReading:
         await self._enqueue(visit, scraper, requests)
 
     async def _enqueue(self, visit: Visit, scraper: Scraper, requests: list[Request]) -> None:
-        admitted = [to_task(request, scraper, -1, visit.task.extra.group) for request in requests]
+        extra = visit.task.extra
+        admitted = [to_task(request, scraper, -1, extra.group, guarded=extra.guarded) for request in requests]
         tasks = [task for task in admitted if isinstance(task, NewTask)]
         if len(tasks) < len(admitted):
             first = next(task for task in admitted if isinstance(task, Refused))

@@ -63,10 +63,12 @@ class Judge:
         return Retried(retry_wait(attempts, self.chance) if wait is None else wait, reason)
 
     def no_answer(self, lease: Lease, error: FetchError, visit: Visit | None) -> Outcome:
-        """The request was made and no usable answer came. A failure of the exit costs the task nothing.
+        """No usable answer came. A failure of the exit costs the task nothing.
 
         In doubt the task is tried by other exits; if none of them gets through, it is the target that fails.
         """
+        if error.blame is Blame.POLICY:
+            return Dead(because(error.blame, error.text))
         if error.blame is not Blame.EXIT or visit is None:
             return self.failure(lease, because(error.blame, error.text), permanent=error.permanent)
         reason = because(Blame.EXIT, f"{error.text} (exit {lease.exit})")

@@ -14,6 +14,7 @@ import structlog
 from shoal.audit import KEPT, RequestRecord, stream_of, written
 from shoal.clock import Clock, Millis, SystemClock, millis
 from shoal.errors import EngineError, EngineUnavailable, UsageError
+from shoal.fetch.guard import Guard
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.robots import RobotsBook
 from shoal.frontier.exits import NewExit
@@ -63,7 +64,7 @@ class WorkerOptions:
     `batch`: the most leases that are taken at once; None = as many as there is room for. `drain`: end when nothing is
     left to do in its lanes and queues. `grace`: seconds that requests in flight are given to end after `stop`, before
     their leases are given back. `exits`: the ways out that it was set up with, by name. `audit`: every request is
-    written to the log of its run.
+    written to the log of its run. `guard`: what the tasks of web clients may connect to.
     """
 
     user_agent: str
@@ -75,6 +76,7 @@ class WorkerOptions:
     grace: float = 10.0
     exits: Mapping[str, NewExit] = field(default_factory=lambda: DIRECTLY)
     audit: bool = True
+    guard: Guard = field(default_factory=Guard)
 
     def __post_init__(self) -> None:
         for name, number in (("concurrency", self.concurrency), ("batch", self.batch)):
@@ -99,7 +101,7 @@ class Worker:
         finds: Finds | None = None,
     ) -> None:
         self._engine = patient(engine)
-        self._exits = ExitBook(options.exits, self._engine.exits, options.concurrency)
+        self._exits = ExitBook(options.exits, self._engine.exits, options.concurrency, guard=options.guard)
         self._requests: dict[str, list[RequestRecord]] = {}
         self._notes: tuple[Note, ...] = ()
         self._scrapers = {scraper.name: scraper for scraper in scrapers}
