@@ -20,7 +20,7 @@ run: $(VENV)/.ready ## crawl the bundled demo shop with examples/books.py; the i
 
 test: $(VENV)/.ready-dev ## run the tests (installs the servers that they start for themselves)
 	@scripts/servers
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 chaos: $(VENV)/.ready-dev ## hurt fleets on every engine and prove that they kept the rules (ARGS="--help" for more)
 	@scripts/servers
