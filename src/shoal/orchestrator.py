@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from shoal import facts
+from shoal.clock import millis
 from shoal.engines import open_engine
 from shoal.errors import BadTarget, UsageError
 from shoal.fetch.guard import Guard
@@ -49,6 +50,7 @@ def worker_on(engine: Engine, scraper: Scraper, run: Run, settings: Settings) ->
         exits=pools_from(settings),
         audit=settings.audit,
         guard=Guard(settings.guard.networks),
+        max_crawl_delay=millis(settings.max_crawl_delay),
     )
     return Worker(engine, [scraper], options)
 

@@ -17,6 +17,9 @@ BACKOFF_MOST: Millis = 3_600_000
 QUIET: Millis = 600_000
 """So long after the end of a rate limit without another one, and one of those in a row is forgiven."""
 
+MAX_CRAWL_DELAY: Millis = 300_000
+"""A longer Crawl-delay of a robots.txt is read as this one, unless the settings say otherwise."""
+
 RETRY_FIRST: Millis = 2_000
 RETRY_MOST: Millis = 300_000
 

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from shoal.errors import BadSettings
 from shoal.exits import FORMS, parse_exit
+from shoal.politeness import MAX_CRAWL_DELAY
 from shoal.routes import MOST_PRIORITY, Route, check_conditions
 from shoal.version import __version__
 
@@ -264,6 +265,10 @@ class Settings(BaseSettings):
     guard: GuardSettings = Field(default_factory=GuardSettings, description="What jobs may connect to.")
     audit: bool = Field(
         default=True, description="Whether every request is written to the log of its run, which `shoal audit` reads."
+    )
+    max_crawl_delay: Seconds = Field(
+        default=MAX_CRAWL_DELAY / 1000,
+        description="A Crawl-delay of a robots.txt that is longer is read as this one. Unit: seconds.",
     )
     scrapers: dict[str, ScraperSettings] = Field(default_factory=dict, description="Overrides per scraper.")
     lanes: dict[str, LaneSettings] = Field(default_factory=dict, description="Rules per lane.")

@@ -25,6 +25,8 @@ class Kind(StrEnum):
     PAGE = "page"
     FILE = "file"
     SITEMAP = "sitemap"
+    ROBOTS = "robots"
+    """The robots.txt of one site that is to be had at another, where a redirect has led."""
 
 
 class State(StrEnum):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from shoal.cli.frame import INTERRUPTED, OK, say
 from shoal.cli.interrupt import interruptible
 from shoal.cli.opening import find_run, open_recorded
+from shoal.clock import millis
 from shoal.errors import UsageError
 from shoal.fetch.guard import Guard
 from shoal.patience import Patience, PatientEngine
@@ -82,6 +83,7 @@ class Service:
                 exits=pools_from(self.settings),
                 audit=self.settings.audit,
                 guard=Guard(self.settings.guard.networks),
+                max_crawl_delay=millis(self.settings.max_crawl_delay),
             )
             self._worker = Worker(engine, self.scrapers, options)
             if not self.quiet:

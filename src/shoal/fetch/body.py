@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
@@ -21,43 +22,55 @@ _STEP = 2**17  # as much as is decompressed before the cap is looked at and othe
 
 
 async def read_body(
-    message: RawResponseMessage, payload: aiohttp.StreamReader, cap: int, spool: IO[bytes] | None = None
+    message: RawResponseMessage,
+    payload: aiohttp.StreamReader,
+    cap: int,
+    spool: IO[bytes] | None = None,
+    *,
+    cut: bool = False,
 ) -> tuple[bytes, int]:
     """The decoded body, and how many bytes came over the wire. Holds at most the cap and a few steps in memory.
 
+    With `cut` (and no spool) a body that is larger than the cap is not refused: its beginning is the answer.
     With a `spool`, that is where the body goes, in place of what was there, and only a few steps are held.
     """
-    if spool is not None:
-        spool.seek(0)
-        spool.truncate()
+    held = BytesIO()  # unlike a list of pieces it gives out its bytes without a second copy
+    decoded = held if spool is None else _emptied(spool)
     if payload is aiohttp.EMPTY_PAYLOAD:
         return b"", 0
     headers = message.headers
+    refused = math.inf if cut else cap
     length = headers.get(hdrs.CONTENT_LENGTH)
     encoding = headers.get(hdrs.CONTENT_ENCODING)
     if length is not None and hdrs.TRANSFER_ENCODING not in headers:
-        if int(length) > cap:
+        if int(length) > refused:
             raise _too_large(cap)
         if encoding is None and int(length) <= _AT_ONCE and spool is None:
             body = await payload.read()
             return body, len(body)
     decoder = _decoder(encoding)
-    held = BytesIO()  # unlike a list of pieces it gives out its bytes without a second copy
-    decoded = spool or held
     received = 0
     while block := await payload.readany():
         received += len(block)
-        if received > cap:
+        if received > refused:
             raise _too_large(cap)
         for piece in decoder.feed(block) if decoder else (block,):
-            if decoded.tell() + len(piece) > cap:
-                raise _too_large(cap)
             decoded.write(piece)
+            if decoded.tell() > cap:
+                if cut:
+                    return held.getvalue()[:cap], received
+                raise _too_large(cap)
             if len(piece) >= _STEP:
                 await asyncio.sleep(0)
     if received and decoder and not decoder.complete:
         raise FetchError(f"{encoding} body cut short", Blame.URL)
     return held.getvalue(), received
+
+
+def _emptied(spool: IO[bytes]) -> IO[bytes]:
+    spool.seek(0)
+    spool.truncate()
+    return spool
 
 
 def _too_large(cap: int) -> FetchError:

@@ -140,7 +140,7 @@ class HttpFetcher:
                 try:
                     if hdrs.SET_COOKIE in message.headers:
                         self._keep_cookies(fetch, message)
-                    body, received = await read_body(message, payload, fetch.max_bytes, fetch.spool)
+                    body, received = await read_body(message, payload, fetch.max_bytes, fetch.spool, cut=fetch.cut)
                 except BaseException:
                     self._hang_up(connection)
                     raise
@@ -148,7 +148,7 @@ class HttpFetcher:
             late = fetch.timeout if total.expired() else None
             told = translated(error, late, patience, self._timeouts.connect)
             raise through_proxy(error, told) if way.proxied else told from error
-        if len(self._opened) > self._keep:
+        if len(self._opened) > self._keep or not payload.is_eof():
             self._hang_up(connection)
         else:
             connection.release()

@@ -43,6 +43,8 @@ class Fetch:
     """Where the body is written to, from its beginning, instead of being held in memory."""
     guarded: bool = False
     """Only a public address may be connected to, whatever the URL says (`shoal.fetch.guard`)."""
+    cut: bool = False
+    """A body that is larger than `max_bytes` is cut there, instead of being refused."""
 
 
 class FetchError(Exception):

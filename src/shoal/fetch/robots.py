@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from ada_url import URL
-from protego import Protego
 
 from shoal.clock import Clock, Millis, Moment, SystemClock, millis
 from shoal.errors import BadURL
+from shoal.fetch.robots_file import MAX_BYTES, RobotsFile, product_token
 from shoal.kept import Entry
+from shoal.politeness import MAX_CRAWL_DELAY
 from shoal.url import normalise
 
 if TYPE_CHECKING:
     from shoal.frontier.cache import Cache
-
-MAX_BYTES = 500 * 1024
-"""What comes after this many bytes of a robots.txt is not read."""
 
 KEPT: Millis = 24 * 3600 * 1000
 """How long an answer is believed."""
@@ -27,11 +25,13 @@ KEPT: Millis = 24 * 3600 * 1000
 KEPT_WITHOUT_ANSWER: Millis = 60 * 1000
 """How long nothing is fetched after a robots.txt could not be had, before it is asked for again."""
 
-LONGEST_CRAWL_DELAY: Millis = KEPT
-"""A longer Crawl-delay is read as this one."""
+GIVEN_UP_AFTER: Millis = 30 * 24 * 3600 * 1000
+"""A robots.txt that could not be had for so long is taken not to be there."""
+
+ASKED_ELSEWHERE: Millis = 300_000
+"""How long a robots.txt that is to be had at another site is waited for, before its own site is asked again."""
 
 _PLAIN = re.compile(r"https?://[a-z0-9.-]+(?=[/?#]|\Z)")
-_BOM = b"\xef\xbb\xbf"
 
 
 def origin_of(url: str) -> str:
@@ -49,18 +49,22 @@ def robots_url(origin: str) -> str:
 
 
 class RobotsRules:
-    """What one robots.txt says to one user agent. `crawl_delay`: None = it asks for none."""
+    """What one robots.txt says to one crawler. `crawl_delay`: None = it asks for none.
 
-    __slots__ = ("_agent", "_everything", "_protego", "crawl_delay", "sitemaps", "until")
+    `everything`: all is allowed, nothing is, or None = as `body` says.
+    """
 
-    def __init__(self, text: str, agent: str, until: Moment, everything: bool | None = None) -> None:
+    __slots__ = ("_everything", "_file", "crawl_delay", "sitemaps", "until")
+
+    def __init__(
+        self, body: bytes, token: str, until: Moment, everything: bool | None, max_crawl_delay: Millis
+    ) -> None:
         self.until = until
-        self._agent = agent
         self._everything = everything
-        self._protego = Protego.parse(text)
-        self.sitemaps = tuple(self._protego.sitemaps)
-        delay = self._protego.crawl_delay(agent)
-        self.crawl_delay: Millis | None = min(millis(min(delay, 1e9)), LONGEST_CRAWL_DELAY) if delay else None
+        self._file = RobotsFile(body, token)
+        self.sitemaps = self._file.sitemaps
+        delay = self._file.crawl_delay
+        self.crawl_delay: Millis | None = min(millis(min(delay, 1e9)), max_crawl_delay) if delay else None
 
     @property
     def unavailable(self) -> bool:
@@ -68,10 +72,11 @@ class RobotsRules:
         return self._everything is False
 
     def allowed(self, url: str) -> bool:
-        """May this URL of the origin be fetched? robots.txt itself always may."""
+        """May this normalised URL of the origin be fetched? robots.txt itself always may."""
+        target = url[url.index("/", 8) :]
         if self._everything is None:
-            return self._protego.can_fetch(url, self._agent)
-        return self._everything or url.partition("?")[0] == robots_url(origin_of(url))
+            return self._file.allows(target)
+        return self._everything or target.partition("?")[0] == "/robots.txt"
 
     def names_sitemap(self, url: str) -> bool:
         """Whether this normalised URL is one of the sitemaps that it names: what it names, it lets one fetch."""
@@ -79,23 +84,38 @@ class RobotsRules:
 
 
 class _Learned(msgspec.Struct, frozen=True, array_like=True):
-    """What the shared cache holds. `everything`: all allowed, none allowed, or None = as `text` says."""
+    """What the shared cache holds. `everything`: as of RobotsRules. `since`: when it could first not be had.
+
+    `elsewhere`: until then it is being fetched from another site.
+    """
 
     until: Moment
     everything: bool | None
-    text: str
+    body: bytes
+    since: Moment | None = None
+    elsewhere: Moment = 0
 
 
 class RobotsBook:
-    """The robots.txt rules of many origins, for one user agent.
+    """The robots.txt rules of many origins, for one user agent. `max_crawl_delay`: no site is visited more slowly
+    because its robots.txt asks for it.
 
     At most `capacity` of them are held parsed; those used least recently are forgotten first, and read again from the
     cache when they are needed. Rules whose time is over are not given out.
     """
 
-    def __init__(self, cache: Cache, user_agent: str, *, clock: Clock | None = None, capacity: int = 1000) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        user_agent: str,
+        clock: Clock | None = None,
+        max_crawl_delay: Millis = MAX_CRAWL_DELAY,
+        *,
+        capacity: int = 1000,
+    ) -> None:
         self._cache = cache
-        self._agent = user_agent
+        self._token = product_token(user_agent)
+        self._max_crawl_delay = max_crawl_delay
         self._clock = clock or SystemClock()
         self._capacity = capacity
         self._held: OrderedDict[str, RobotsRules] = OrderedDict()
@@ -116,28 +136,58 @@ class RobotsBook:
         rules = self.remembered(origin)
         if rules is not None:
             return rules
-        stored = (await self._cache.get([_key(origin)])).get(_key(origin))
-        if stored is None:
-            return None
-        try:
-            learned = msgspec.msgpack.decode(stored, type=_Learned)
-        except msgspec.MsgspecError:  # written by another version: as good as none
-            return None
-        return self._hold(origin, learned) if learned.until > self._clock.now() else None
+        learned = await self._stored(origin)
+        return self._hold(origin, learned) if learned is not None and learned.until > self._clock.now() else None
 
     async def learn(self, origin: str, status: int | None, body: bytes) -> RobotsRules:
         """Remember the answer to the request for robots.txt, here and for all workers. Replaces what was known.
 
         `status` is that after redirects; None = there was no answer. 2xx: the rules are in `body`. A redirect that was
-        not followed to its end and 4xx: there are no rules. Everything else: nothing may be fetched for a minute.
+        not followed to its end and 4xx: there are no rules. Everything else: nothing may be fetched for a minute; if
+        that is all that was heard for 30 days, there are no rules.
         """
-        everything, kept, text = _verdict(status, body)
-        learned = _Learned(self._clock.now() + kept, everything, text)
-        await self._cache.put([Entry(_key(origin), msgspec.msgpack.encode(learned), kept)])
+        now = self._clock.now()
+        if status is not None and 200 <= status < 300:
+            learned, kept = _Learned(now + KEPT, None, body[: MAX_BYTES + 1]), KEPT
+        elif status is not None and 300 <= status < 500:
+            learned, kept = _Learned(now + KEPT, True, b""), KEPT
+        else:
+            learned, kept = await self._unreachable(origin, now)
+        await self._store(origin, learned, kept)
         return self._hold(origin, learned)
 
+    async def ask_elsewhere(self, origin: str) -> None:
+        """A redirect has led to another site, whose turn has to be waited for: let nobody ask again meanwhile."""
+        before = await self._stored(origin)
+        since = None if before is None else before.since
+        awaited = _Learned(0, False, b"", since, self._clock.now() + ASKED_ELSEWHERE)
+        await self._store(origin, awaited, ASKED_ELSEWHERE if since is None else GIVEN_UP_AFTER)
+
+    async def is_asked_elsewhere(self, origin: str) -> bool:
+        """Whether somebody is on the way to another site for it."""
+        learned = await self._stored(origin)
+        return learned is not None and learned.elsewhere > self._clock.now()
+
+    async def _unreachable(self, origin: str, now: Moment) -> tuple[_Learned, Millis]:
+        """The record is kept for longer than it is believed: it says since when there was no answer."""
+        before = await self._stored(origin)
+        since = now if before is None or before.since is None else before.since
+        given_up = now - since >= GIVEN_UP_AFTER
+        learned = _Learned(now + (KEPT if given_up else KEPT_WITHOUT_ANSWER), given_up, b"", since)
+        return learned, GIVEN_UP_AFTER + 2 * KEPT
+
+    async def _store(self, origin: str, learned: _Learned, kept: Millis) -> None:
+        await self._cache.put([Entry(_key(origin), msgspec.msgpack.encode(learned), kept)])
+
+    async def _stored(self, origin: str) -> _Learned | None:
+        stored = (await self._cache.get([_key(origin)])).get(_key(origin))
+        try:
+            return None if stored is None else msgspec.msgpack.decode(stored, type=_Learned)
+        except msgspec.MsgspecError:  # written by another version: as good as none
+            return None
+
     def _hold(self, origin: str, learned: _Learned) -> RobotsRules:
-        rules = RobotsRules(learned.text, self._agent, learned.until, learned.everything)
+        rules = RobotsRules(learned.body, self._token, learned.until, learned.everything, self._max_crawl_delay)
         self._held[origin] = rules
         self._held.move_to_end(origin)
         if len(self._held) > self._capacity:
@@ -154,18 +204,3 @@ def _same(named: str, url: str) -> bool:
 
 def _key(origin: str) -> str:
     return f"robots:{origin}"
-
-
-def _verdict(status: int | None, body: bytes) -> tuple[bool | None, Millis, str]:
-    if status is not None and 200 <= status < 300:
-        return None, KEPT, _readable(body)
-    if status is not None and 300 <= status < 500:
-        return True, KEPT, ""
-    return False, KEPT_WITHOUT_ANSWER, ""
-
-
-def _readable(body: bytes) -> str:
-    if len(body) > MAX_BYTES:
-        # Half a line could forbid more than the whole one.
-        body = body[:MAX_BYTES].rpartition(b"\n")[0]
-    return body.removeprefix(_BOM).decode("utf-8", "replace")

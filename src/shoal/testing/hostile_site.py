@@ -42,7 +42,7 @@ from shoal.testing.hostile.call import StampedReader
 from shoal.testing.hostile.connection import HEAD_LIMIT, Site, serve_connection
 from shoal.testing.hostile.encodings import BOMB_MEGABYTES, CHARSET_TEXTS, PLAIN
 from shoal.testing.hostile.ordinary import BROKEN_TITLE, SiteItem, site_item, site_links, site_path
-from shoal.testing.hostile.robots import CRAWL_DELAY, Robots, RobotsKind
+from shoal.testing.hostile.robots import CRAWL_DELAY, Robots, RobotsAt, RobotsKind
 from shoal.testing.hostile.wire import TRUE_BODY
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ __all__ = [
     "TRUE_BODY",
     "HostileSite",
     "Robots",
+    "RobotsAt",
     "RobotsKind",
     "SiteItem",
     "site_item",
@@ -95,7 +96,7 @@ class HostileSite:
 
     @property
     def robots(self) -> dict[str, Robots]:
-        """robots.txt by host name (lower case, without port): a body, a bare status, or a `RobotsKind`."""
+        """robots.txt by host name (lower case, without port): a body, a bare status, a `RobotsAt` or a `RobotsKind`."""
         return self._site.robots
 
     @property

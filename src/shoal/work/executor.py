@@ -13,7 +13,7 @@ from shoal.audit import Robots
 from shoal.clock import Clock, Millis, millis
 from shoal.errors import BadScraper, BadURL, EngineError
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
-from shoal.fetch.robots import RobotsBook, RobotsRules, robots_url
+from shoal.fetch.robots import RobotsRules, robots_url
 from shoal.intake.admission import Refused
 from shoal.intake.sitemap_file import MOST_BYTES as LARGEST_SITEMAP
 from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
@@ -48,7 +48,7 @@ class Executor:
         self,
         scrapers: Mapping[str, Scraper],
         fetcher: Fetcher,
-        robots: RobotsBook,
+        permission: Permission,
         notebook: Notebook,
         clock: Clock,
         chance: random.Random,
@@ -58,10 +58,13 @@ class Executor:
         self._fetcher = fetcher
         self._clock = clock
         self._judges = {name: Judge(scraper.retries, chance, scraper.blocked) for name, scraper in scrapers.items()}
-        self._permission = Permission(fetcher, robots, clock)
+        self._permission = permission
         self._sitemaps = sitemaps
         self._paces = Paces()
         self.recent = RecentLinks()
+        for scraper in scrapers.values():
+            if not scraper.obey_robots:
+                log.warning("robots.txt is not asked", scraper=scraper.name, reason="obey_robots=False")
         self._reading = Reading(notebook, self.recent, clock)
 
     async def execute(self, held: HeldLease) -> Settlement:
@@ -99,6 +102,8 @@ class Executor:
             return Dead(because(Blame.HANDLER, error))
         if scraper.routes is not None and not _paced(held, visit, scraper.routes.delay_of(task.site)):
             return Snoozed()
+        if task.extra.kind is Kind.ROBOTS:
+            return await self._permission.run_errand(held, visit, scraper, judge)
         if task.extra.kind is Kind.SITEMAP:
             return await self._sitemap(held, visit, scraper, judge)
         answer = await self._answer(held, visit, scraper, judge)

@@ -6,35 +6,46 @@ import asyncio
 from collections import OrderedDict
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from shoal.audit import Robots
-from shoal.clock import Clock
-from shoal.errors import BadURL
+from shoal.clock import Clock, Millis
+from shoal.errors import BadURL, UsageError
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
 from shoal.fetch.robots import KEPT_WITHOUT_ANSWER, RobotsBook, RobotsRules, robots_url
-from shoal.outcome import Blame, Dropped, Outcome, Reason, Snoozed
+from shoal.fetch.robots_file import MAX_BYTES
+from shoal.frontier.protocol import Frontier
+from shoal.outcome import Blame, Done, Dropped, Outcome, Reason, Snoozed
+from shoal.routes import MOST_PRIORITY
 from shoal.scraper import Scraper
-from shoal.task import Kind
-from shoal.url import join, same_site
+from shoal.task import Extra, Kind, NewTask, Task
+from shoal.url import join, site_of
 from shoal.work.held import HeldLease, NeedsAnotherLease
 from shoal.work.verdict import REDIRECTS, Judge, because
 from shoal.work.visit import Visit
 
-MAX_BYTES = 8 * 1024 * 1024
-"""A robots.txt that is larger cannot be had. Of smaller ones the beginning is read, as RFC 9309 allows."""
-
 MOST_REDIRECTS = 5
+"""So many are followed to a robots.txt, also to other sites. One that is further away is taken not to be there."""
+
+MEANWHILE: Millis = 5000
+"""How long a site waits before it looks again whether its robots.txt has come from another site."""
+
 MOST_HALFWAY = 1000
 
 
 class Permission:
-    """Holds visits against robots.txt. Of those that want to know about one origin at once, one asks."""
+    """Holds visits against robots.txt. Of those that want to know about one origin at once, one asks.
 
-    def __init__(self, fetcher: Fetcher, robots: RobotsBook, clock: Clock) -> None:
+    A redirect to another site becomes an errand: a task in the line of that site, so that its clock is kept too.
+    """
+
+    def __init__(self, fetcher: Fetcher, robots: RobotsBook, clock: Clock, frontier: Frontier) -> None:
+        self._frontier = frontier
         self._fetcher = fetcher
         self._robots = robots
         self._clock = clock
         self._questions: WeakValueDictionary[str, _Question] = WeakValueDictionary()
-        self._halfway: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._halfway: OrderedDict[tuple[str, str], tuple[str, int]] = OrderedDict()
 
     async def refusal(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> Outcome | None:
         """How the visit ends before it began; None = the page may be fetched, at the pace that `held` now has.
@@ -62,6 +73,14 @@ class Permission:
         """What the robots.txt of the visited origin says; or how the visit ends because that cannot be told now."""
         return self._robots.remembered(visit.origin) or await self._learn(held, visit, scraper, judge)
 
+    async def run_errand(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> Outcome:
+        """Fetch the robots.txt of another site, to which a redirect has led."""
+        errand = msgspec.convert(visit.extra.data, _Errand)
+        if await self._robots.known(errand.origin) is not None:
+            return Done(url=visit.url)
+        answer = await self._ask(held, scraper, judge, errand.origin, visit.url, errand.redirects)
+        return Done(url=visit.url) if isinstance(answer, RobotsRules | _Errand) else answer
+
     async def _learn(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> RobotsRules | Outcome:
         """Rules that this process does not know: from the shared cache, or from the site itself."""
         question = self._questions.get(visit.origin)
@@ -73,7 +92,11 @@ class Permission:
             rules = await self._robots.known(visit.origin)
             if rules is not None:
                 return rules
-            answer = await self._ask(held, visit, scraper, judge)
+            if await self._robots.is_asked_elsewhere(visit.origin):
+                return _wait("another site")
+            answer = await self._ask(held, scraper, judge, visit.origin, robots_url(visit.origin), 0)
+            if isinstance(answer, _Errand):
+                answer = _wait(site_of(answer.url))
             if isinstance(answer, RobotsRules):
                 # Also if it asks for none: what it once asked for is over, then.
                 visit.crawl_delay = max(answer.crawl_delay or 0, visit.least_delay)
@@ -81,16 +104,18 @@ class Permission:
                 question.limited = answer
             return answer
 
-    async def _ask(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> RobotsRules | Outcome:
+    async def _ask(
+        self, held: HeldLease, scraper: Scraper, judge: Judge, origin: str, url: str, redirects: int
+    ) -> RobotsRules | Outcome | _Errand:
         """One request like any other. Redirects within the site are followed, under further leases if need be."""
-        origin = visit.origin
-        url, hops = self._halfway.pop(origin, (robots_url(origin), 0))
+        task = held.lease.task
+        url, hops = self._halfway.pop((origin, task.site), (url, redirects))
         while True:
             try:
                 await held.next_start()
                 response = await held.fetch(self._fetcher, _request(url, held, scraper), Robots.FILE)
             except (NeedsAnotherLease, TooLate):
-                self._remember_way(origin, url, hops)
+                self._remember_way(origin, task.site, url, hops)
                 raise
             except FetchError as error:
                 if error.blame in (Blame.EXIT, Blame.POLICY):
@@ -105,12 +130,35 @@ class Permission:
             if onward is None:
                 return await self._robots.learn(origin, response.status, response.body)
             url, hops = onward, hops + 1
+            if site_of(url) != task.site:
+                return await self._send_for(task, _Errand(origin, url, hops))
 
-    def _remember_way(self, origin: str, url: str, hops: int) -> None:
+    async def _send_for(self, task: Task, errand: _Errand) -> _Errand | Outcome:
+        """Let it be fetched from another site, as the next thing that is asked of that site: many may wait for it."""
+        extra = Extra(data=msgspec.to_builtins(errand), kind=Kind.ROBOTS, guarded=task.extra.guarded)
+        sent = NewTask(
+            errand.url, site_of(errand.url), None, task.lane, task.handler, MOST_PRIORITY, task.depth, extra=extra
+        )
+        await self._robots.ask_elsewhere(errand.origin)  # before, for it may be back at once
+        try:
+            await self._frontier.enqueue(task.run_id, [sent])
+        except UsageError:  # the run takes no more tasks: how this one ends is no longer ours to say
+            return Snoozed()
+        return errand
+
+    def _remember_way(self, origin: str, site: str, url: str, hops: int) -> None:
         if hops:
-            self._halfway[origin] = (url, hops)
+            self._halfway[origin, site] = (url, hops)
             if len(self._halfway) > MOST_HALFWAY:
                 self._halfway.popitem(last=False)
+
+
+class _Errand(msgspec.Struct, frozen=True):
+    """The robots.txt of `origin` is to be had at `url`, after so many redirects."""
+
+    origin: str
+    url: str
+    redirects: int
 
 
 class _Question:
@@ -127,15 +175,18 @@ class _Question:
 
 
 def _request(url: str, held: HeldLease, scraper: Scraper) -> Fetch:
-    return Fetch(url, timeout=scraper.timeout, max_bytes=MAX_BYTES, exit=held.lease.exit)
+    return Fetch(url, timeout=scraper.timeout, max_bytes=MAX_BYTES + 1, exit=held.lease.exit, cut=True)
+
+
+def _wait(where: str) -> Snoozed:
+    return Snoozed(MEANWHILE, reason=Reason(Blame.HOST, f"its robots.txt is fetched from {where}"))
 
 
 def _onward(url: str, response: Response) -> str | None:
-    """Where a redirect leads within the site; None = the answer is final."""
+    """Where a redirect leads; None = the answer is final."""
     if response.status not in REDIRECTS or "Location" not in response.headers:
         return None
     try:
-        target = join(url, response.headers["Location"])
+        return join(url, response.headers["Location"])
     except BadURL:
         return None
-    return target if same_site(target, url) else None

@@ -22,6 +22,7 @@ from shoal.frontier.protocol import Ask, Duties, Engine, Granted, Renewal, Swept
 from shoal.kept import Note
 from shoal.outcome import Done, Settlement, Snoozed
 from shoal.patience import patient
+from shoal.politeness import MAX_CRAWL_DELAY
 from shoal.presence import introduce
 from shoal.scraper import Scraper
 from shoal.task import Kind, Lease
@@ -29,6 +30,7 @@ from shoal.url import without_credentials
 from shoal.work.executor import Executor
 from shoal.work.exit_book import DIRECTLY, ExitBook
 from shoal.work.held import HeldLease
+from shoal.work.permission import Permission
 from shoal.work.sitemaps import Finds, SitemapReading
 from shoal.work.talks import LAST_WORD, Talks, Unheard
 from shoal.work.visit import settlement
@@ -64,7 +66,8 @@ class WorkerOptions:
     `batch`: the most leases that are taken at once; None = as many as there is room for. `drain`: end when nothing is
     left to do in its lanes and queues. `grace`: seconds that requests in flight are given to end after `stop`, before
     their leases are given back. `exits`: the ways out that it was set up with, by name. `audit`: every request is
-    written to the log of its run. `guard`: what the tasks of web clients may connect to.
+    written to the log of its run. `guard`: what the tasks of web clients may connect to. `max_crawl_delay`: a longer
+    Crawl-delay of a robots.txt is read as this one.
     """
 
     user_agent: str
@@ -77,6 +80,7 @@ class WorkerOptions:
     exits: Mapping[str, NewExit] = field(default_factory=lambda: DIRECTLY)
     audit: bool = True
     guard: Guard = field(default_factory=Guard)
+    max_crawl_delay: Millis = MAX_CRAWL_DELAY
 
     def __post_init__(self) -> None:
         for name, number in (("concurrency", self.concurrency), ("batch", self.batch)):
@@ -143,9 +147,10 @@ class Worker:
             self._fetcher = fetcher = HttpFetcher(options.user_agent, ways=self._exits.way)
             stack.push_async_callback(fetcher.close)
             await self._find_exits()
-            robots = RobotsBook(self._engine.cache, options.user_agent, clock=self._clock)
+            robots = RobotsBook(self._engine.cache, options.user_agent, self._clock, options.max_crawl_delay)
+            asks = Permission(fetcher, robots, self._clock, self._engine.frontier)
             sitemaps = SitemapReading(self._engine.frontier, self._finds)
-            self._executor = Executor(self._scrapers, fetcher, robots, notebook, self._clock, self._chance, sitemaps)
+            self._executor = Executor(self._scrapers, fetcher, asks, notebook, self._clock, self._chance, sitemaps)
             try:
                 await self._work_and_chores()
             except asyncio.CancelledError:

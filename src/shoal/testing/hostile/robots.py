@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 if TYPE_CHECKING:
     from shoal.testing.hostile.call import Call
@@ -36,14 +36,22 @@ class RobotsKind(StrEnum):
     """An HTML page with status 200."""
 
 
-Robots = RobotsKind | str | bytes | int
-"""A kind, the body itself, or a bare status."""
+class RobotsAt(NamedTuple):
+    """301 to this URL."""
+
+    url: str
+
+
+Robots = RobotsKind | RobotsAt | str | bytes | int
+"""A kind, where else it is, the body itself, or a bare status."""
 
 
 async def answer_robots(call: Call, robots: Robots) -> None:
     """Answer a request for robots.txt."""
     if isinstance(robots, RobotsKind):
         await _answer_kind(call, robots)
+    elif isinstance(robots, RobotsAt):
+        await call.answer(b"", ("Location", robots.url), status=301)
     elif isinstance(robots, int):
         await call.answer(b"", status=robots, content_type=_TEXT)
     else:

@@ -1,0 +1,191 @@
+"""RFC 9309 as a site sees it: which requests are made for its robots.txt, and which are not made because of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from shoal.fetch import robots
+from shoal.frontier.sqlite.engine import SqliteEngine
+from shoal.testing.hostile import connection
+from shoal.testing.hostile.call import Call
+from shoal.testing.hostile_site import HostileSite, Robots, RobotsAt, RobotsKind
+from shoal.testing.jump_clock import JumpClock
+from shoal.work import permission
+from working import Crawled, crawl, opened, reader
+
+HERE, THERE, BEYOND = "127.0.0.1", "127.0.0.2", "127.0.0.3"
+PAGES = ("/private/x", "/json")
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
+    async with opened(tmp_path) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[HostileSite]:
+    async with HostileSite(host="0.0.0.0") as site:  # noqa: S104 - all of 127.0.0.0/8, and it hangs up on others
+        yield site
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permission, "MEANWHILE", 50)
+    monkeypatch.setattr(permission, "KEPT_WITHOUT_ANSWER", 60)
+    monkeypatch.setattr(robots, "KEPT_WITHOUT_ANSWER", 50)
+
+
+async def visit(engine: SqliteEngine, site: HostileSite, **options: Any) -> Crawled:
+    scraper = reader(obey_robots=True, **options)
+    return await crawl(engine, scraper, urls=[site.url(path) for path in PAGES])
+
+
+def asked(site: HostileSite, host: str) -> list[str]:
+    return [entry.path for entry in site.log if entry.host == host]
+
+
+# Redirects
+
+
+async def test_five_redirects_are_followed_and_the_rules_hold_where_they_began(
+    engine: SqliteEngine, site: HostileSite
+) -> None:
+    site.robots[HERE] = RobotsAt(site.url("/redirect-to?status=302&url=/redirect-to?url=/redirect-to?url=/rules"))
+    site.pages["/rules"] = "User-agent: *\nDisallow: /private/\n"
+    crawled = await visit(engine, site)
+    assert (crawled.counters.done, crawled.counters.dropped) == (1, 1)
+    assert site.log.counts()["/rules"] == 1
+
+
+@pytest.mark.parametrize(("redirects", "obeyed"), [(4, True), (5, True), (6, False)])
+async def test_more_than_five_redirects_are_as_good_as_no_file(
+    engine: SqliteEngine, site: HostileSite, redirects: int, obeyed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(call: Call, _robots: Robots) -> None:
+        step = int(call.query.get("n", 0))
+        if step < redirects:
+            await call.answer(b"", ("Location", f"/robots.txt?n={step + 1}"), status=308)
+        else:
+            await call.answer("User-agent: *\nDisallow: /private/\n")
+
+    monkeypatch.setattr(connection, "answer_robots", answer)
+    crawled = await visit(engine, site, delay=0.02)
+    assert crawled.counters.dropped == obeyed
+    assert len([path for path in asked(site, HERE) if "robots" in path]) == min(redirects, 5) + 1
+    assert site.log.smallest_gap() >= 0.02
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+async def test_a_redirect_to_another_site_is_followed_in_that_sites_turn(
+    engine: SqliteEngine, site: HostileSite, concurrency: int
+) -> None:
+    """Both sites keep their clocks; a page of the first is not fetched before its rules are known."""
+    site.robots[HERE] = RobotsAt(site.url("/robots.txt", host=THERE))
+    site.robots[THERE] = RobotsAt(site.url("/robots-kind/disallow-private", host=BEYOND))
+    crawled = await visit(engine, site, delay=0.05, concurrency=concurrency)
+    assert asked(site, HERE) == ["/robots.txt", "/json"]
+    assert (asked(site, THERE), asked(site, BEYOND)) == (["/robots.txt"], ["/robots-kind/disallow-private"])
+    assert [entry.host for entry in site.log] == [HERE, THERE, BEYOND, HERE]
+    assert [(entry.method, entry.status) for entry in site.log] == [
+        ("GET", 301),
+        ("GET", 301),
+        ("GET", 200),
+        ("GET", 200),
+    ]
+    assert (crawled.counters.dropped, crawled.counters.dead, crawled.counters.retries) == (1, 0, 0)
+    assert site.log.smallest_gap() >= 0.05
+
+
+async def test_sites_that_send_for_each_other_end_after_five(engine: SqliteEngine, site: HostileSite) -> None:
+    site.robots[HERE] = RobotsAt(site.url("/robots.txt", host=THERE))
+    site.robots[THERE] = RobotsAt(site.url("/robots.txt", host=HERE))
+    crawled = await visit(engine, site)
+    assert len([entry for entry in site.log if entry.path == "/robots.txt"]) == 6
+    assert (crawled.counters.dropped, crawled.counters.dead) == (0, 0)
+
+
+async def test_a_robots_txt_elsewhere_that_cannot_be_had(engine: SqliteEngine, site: HostileSite) -> None:
+    site.robots[HERE] = RobotsAt(site.url("/status/500", host=THERE))
+    crawled = await visit(engine, site, retries=2)
+    assert set(asked(site, HERE)) == {"/robots.txt"}
+    assert crawled.counters.dead == 2
+
+
+@pytest.mark.parametrize("target", ["ftp://a.example/robots.txt", "http://", "javascript:x", "http://127.0.0.1:99999/"])
+async def test_a_redirect_to_nowhere_is_as_good_as_no_file(
+    engine: SqliteEngine, site: HostileSite, target: str
+) -> None:
+    site.robots[HERE] = RobotsAt(target)
+    crawled = await visit(engine, site)
+    assert (crawled.counters.done, asked(site, HERE)[0]) == (2, "/robots.txt")
+
+
+# Large files
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+async def test_of_a_file_without_end_the_first_500_kib_are_read(
+    engine: SqliteEngine, site: HostileSite, encoded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 MB, and none of it is refused for its size. The connection is not used for anything else."""
+
+    async def answer(call: Call, _robots: Robots) -> None:
+        call.begin(200, ("Content-Type", "text/plain"), ("Content-Length", str(20 * 10**6)))
+        await call.send(b"User-agent: *\nDisallow: /private/\n")
+        for _ in range(2000):
+            await call.send(b"# nothing at all to see here\n" * 350)
+
+    if encoded:
+        site.robots[HERE] = RobotsKind.HUGE
+    else:
+        monkeypatch.setattr(connection, "answer_robots", answer)
+    crawled = await visit(engine, site)
+    assert (crawled.counters.done, crawled.counters.dropped) == (1, 1)
+    assert crawled.counters.received < 3 * 10**6
+
+
+# When it cannot be had
+
+
+async def test_after_thirty_days_without_an_answer_it_is_taken_not_to_be_there(engine: SqliteEngine) -> None:
+    clock = JumpClock()
+    book = robots.RobotsBook(engine.cache, "shoal", clock)
+    day = 24 * 3600 * 1000
+    origin = "http://a.example"
+    allowed = []
+    for _ in range(32):
+        rules = await book.learn(origin, 503, b"")
+        allowed.append(rules.allowed(f"{origin}/x"))
+        clock.advance(day)
+    assert allowed == [False] * 30 + [True] * 2
+
+
+# What is said
+
+
+async def test_who_does_not_ask_says_so_once(engine: SqliteEngine, site: HostileSite) -> None:
+    site.robots[HERE] = RobotsKind.DISALLOW_ALL
+    structlog.reset_defaults()
+    with capture_logs() as logs:
+        crawled = await crawl(engine, reader(), urls=[site.url(path) for path in PAGES])
+    said = [line for line in logs if line["event"] == "robots.txt is not asked"]
+    assert [(line["scraper"], line["reason"], line["log_level"]) for line in said] == [
+        ("test", "obey_robots=False", "warning")
+    ]
+    assert (crawled.counters.done, asked(site, HERE).count("/robots.txt")) == (2, 0)
+
+
+async def test_a_crawl_delay_is_capped_by_the_setting(engine: SqliteEngine, site: HostileSite) -> None:
+    site.robots[HERE] = "User-agent: *\nCrawl-delay: 3600\n"
+    crawled = await crawl(
+        engine, reader(obey_robots=True), urls=[site.url(path) for path in PAGES], max_crawl_delay=200
+    )
+    assert crawled.counters.done == 2
+    assert site.log.smallest_gap() >= 0.2
