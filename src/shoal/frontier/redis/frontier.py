@@ -14,9 +14,9 @@ from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Renewal, Run
 from shoal.frontier.redis.exits import RedisExits
 from shoal.frontier.redis.partitions import Partitions
 from shoal.frontier.redis.reader import RedisReader
+from shoal.frontier.redis.settlements import HERE, settlement_groups
 from shoal.frontier.redis.store import Store
 from shoal.frontier.redis.wire import (
-    HERE,
     Exchanged,
     decode_exchanged,
     opaque,
@@ -24,7 +24,6 @@ from shoal.frontier.redis.wire import (
     question,
     remembered,
     run_question,
-    settlement_row,
     task_groups,
     who,
 )
@@ -113,7 +112,7 @@ class RedisFrontier:
         settlements = [*ask.settlements, *lost]
         if self._store.partitions > 1:
             return await self._exchange_with_all(ask, settlements)
-        rows = [value for settlement in settlements for value in settlement_row(settlement, _here)]
+        rows = settlement_groups(settlements, _here)
         answer = await self._exchange(0, ask, rows, ask.want, ask.notes)
         late = [ask.settlements[place - 1].token for place in answer.late if place <= len(ask.settlements)]
         return Granted(answer.granted(), answer.now, answer.wake_at, answer.left, late)
@@ -240,7 +239,7 @@ class RedisFrontier:
             target = self._store.partition_of(site)
             return HERE if target == home else target
 
-        return [value for settlement in settlements for value in settlement_row(settlement, partition_of)]
+        return settlement_groups(settlements, partition_of)
 
     async def _follow_up(self, partition: int, answer: Exchanged) -> set[int]:
         """Carry links to their partitions, and end runs that have nothing left; if this is cut short, a sweep does it.

@@ -1,4 +1,4 @@
-"""Tasks, settlements and leases as the scripts read and write them: msgpack in both directions.
+"""Tasks and leases as the scripts read and write them: msgpack in both directions.
 
 The scripts look at what moves a task. Its URL and the rest that only a worker reads pass through them as they are.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, assert_never
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -16,7 +16,6 @@ from shoal.clock import Moment
 from shoal.frontier.moving import PackedItems, PackedLetter, PackedSite, PackedSlot, PackedTask
 from shoal.frontier.protocol import Ask, Item, NewRun, WorkerInfo
 from shoal.kept import Entry, Note
-from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
 from shoal.task import NO_EXTRA, Extra, Lease, NewTask, Task
 
 encode = msgspec.msgpack.Encoder().encode
@@ -25,11 +24,6 @@ _extra = msgspec.json.Decoder(Extra)
 
 SEEN_BUCKETS = 1 << 14
 """The keys that a run has seen are kept as 64-bit numbers in so many sets: the bits that `seen_key` keeps."""
-
-PartitionOf = Callable[[str], int]
-"""Which partition a site belongs to; HERE = the one that is asked."""
-
-HERE = -1
 
 _KEY = struct.Struct(">qH")
 BUCKETS = [f"{number:x}" for number in range(SEEN_BUCKETS)]
@@ -197,93 +191,6 @@ def seen_row(key: bytes) -> tuple[str, str]:
 def packed_token(token: int) -> bytes:
     """A token as the scripts know it: its msgpack form, which they only compare and pass on."""
     return b"\xcf" + token.to_bytes(8, "big")
-
-
-def settlement_row(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
-    """A settlement as `settle.lua` reads it: 14 values."""
-    return (
-        str(settlement.task),
-        msgspec.Raw(b"\xa9" + packed_token(settlement.token)),
-        settlement.run_id,
-        settlement.started_at or 0,
-        settlement.requests,
-        settlement.received,
-        settlement.refused,
-        settlement.duplicates,
-        _about_others(settlement, partition_of),
-        *_outcome(settlement, partition_of),
-    )
-
-
-def _about_others(settlement: Settlement, partition_of: PartitionOf) -> int | tuple[object, ...]:
-    """What a settlement says about its site, about exits, and for later: mostly nothing but a crawl delay, or not even
-    that."""
-    crawl_delay = -1 if settlement.crawl_delay is None else settlement.crawl_delay
-    failed, well, pace = settlement.exits_failed, settlement.exits_ok, settlement.pace
-    outcome = settlement.outcome
-    reason = outcome.reason if isinstance(outcome, Snoozed) and outcome.wait else None
-    saved = (settlement.saved_requests, settlement.saved_bytes)
-    left = settlement.notes or settlement.entries
-    if reason is None and pace is None and not failed and not well and not left and not any(saved):
-        return crawl_delay
-    told = (crawl_delay, -1 if pace is None else pace, failed, well, "" if reason is None else reason.text)
-    return (*told, *_left_behind(settlement, partition_of), *saved)
-
-
-def _left_behind(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
-    """Notes and entries of this settlement's own partition, and those of others as parcels."""
-    notes: dict[int, list[Note]] = {}
-    entries: dict[int, list[Entry]] = {}
-    for note in settlement.notes:
-        notes.setdefault(partition_of(note.stream), []).append(note)
-    for entry in settlement.entries:
-        entries.setdefault(partition_of(entry.key), []).append(entry)
-    parcels = [
-        (target, opaque(encode(remembered(notes.get(target, ()), entries.get(target, ())))))
-        for target in sorted({*notes, *entries} - {HERE})
-    ]
-    return (note_rows(notes.get(HERE, ())), entry_rows(entries.get(HERE, ())), parcels)
-
-
-def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
-    match settlement.outcome:
-        case Done(items=(), tasks=()):
-            return (0, 0, False, False, False)
-        case Done() as done:
-            return (0, *_items(done), *_links(done.tasks, partition_of))
-        case Retried(wait=wait):
-            return (1, wait, False, False, False)
-        case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra):
-            return (2, wait, penalty, url or False, False if extra is None else opaque(_json(extra)))
-        case Dead(reason=reason):
-            return (3, opaque(_json(reason)), False, False, False)
-        case Dropped():
-            return (4, False, False, False, False)
-        case other:
-            assert_never(other)
-
-
-def _items(done: Done) -> tuple[object, ...]:
-    if not done.items:
-        return (0, False)
-    body = b"[" + b",".join(done.items) + b"]"
-    return (len(done.items), opaque(_ITEMS.pack(0xCE, len(done.items)) + encode((done.url, done.group, body))))
-
-
-def _links(tasks: Sequence[NewTask], partition_of: PartitionOf) -> tuple[object, ...]:
-    """The links of this settlement's own partition, and those of others as parcels."""
-    if not tasks:
-        return (False, False)
-    here: list[NewTask] = []
-    away: dict[int, list[NewTask]] = {}
-    for task in tasks:
-        target = partition_of(task.site)
-        if target == HERE:
-            here.append(task)
-        else:
-            away.setdefault(target, []).append(task)
-    parcels = [(target, opaque(encode(task_groups(some)))) for target, some in away.items()]
-    return (task_groups(here) if here else False, parcels or False)
 
 
 def stored_items(record: bytes) -> list[Item]:

@@ -1,7 +1,7 @@
 -- Handing out tasks, slots first: walk the sites that may be visited now, take the head of each one's own list.
-local granted, granted_count, claim = {}, 0, nil
+local granted, granted_count = {}, 0
 
-do -- a block, because Lua bears 200 local names at a time
+local claim = (function() -- because Lua bears 200 local names at a time, and is slow to find many from inside functions
 local ROUNDS, RIPEN_AT_MOST, LINES_AT_MOST = 8, 1000, 256
 local KEEPS_SORTED = string.rep('-', 65)
 -- Leases as they are answered, in pieces: joined once, at the end. A lease is a msgpack list of 18.
@@ -80,11 +80,6 @@ local function find_openings(site, slots, rules, pace, horizon, most)
         elseif limits.is_on_probation(site, WHOLE_SITE) then
             most = min(most, 1)
         end
-    end
-    if not slots[2] and rules.site_delay == 0 and (concurrency == 1 or pace > 0) then -- at most one, as for most sites
-        local at = slots[1]
-        local is_open = most > 0 and site[at + S_LIVE] < concurrency and slot_free_at(site, at, pace) <= horizon
-        return is_open and slots or {}
     end
     local openings, rooms = {}, {}
     if rules.site_delay > 0 then
@@ -280,11 +275,33 @@ local function take_heads(line, name, site, queue, openings, rules, pace, horizo
     end
 end
 
+-- Visit a site by the one exit there is, where nothing but its own clock holds it up, as for most.
+local the_only = {}
+local function visit_plainly(line, name, queue, site, rules, exit, horizon)
+    local at, pace = site[SLOTS] == exit and SLOTS or slot_of(site, exit), rules.delay
+    if site[at + S_LIVE] < rules.concurrency and site[at + S_BEGUN] + pace <= horizon and site[at + S_BLOCKED] <= horizon then
+        the_only[1] = at
+        take_heads(line, name, site, queue, the_only, rules, pace, horizon)
+        if is_empty(queue) then
+            forget_visit(line.number, name)
+            return nil
+        end
+    end
+    local full = site[at + S_LIVE] >= rules.concurrency
+    local due = full and now + max(rules.lease, pace) or slot_free_at(site, at, pace)
+    return due > now and due or now
+end
+
 -- Visit a site: grant what can be granted. Answers when it may be visited again, or nil if nothing is left there.
 local function visit(place, name, want, horizon)
-    local line = place.line
+    local line, exits = place.line, place.exits
     local queue, site = queue_of(line.number, name), site_of(name)
-    local rules, pace, slots, exits = rules_of(site), pace_of(site), {}, place.exits
+    local rules = rules_of(site)
+    if not exits[2] and not known_exits.any and site[LIMITS] == 0 and rules.site_delay == 0 
+            and (rules.concurrency == 1 or rules.delay > 0) and not is_empty(queue) then
+        return visit_plainly(line, name, queue, site, rules, exits[1], horizon)
+    end
+    local pace, slots = pace_of(site), {}
     for nth = 1, #exits do
         slots[nth] = slot_of(site, exits[nth])
     end
@@ -379,7 +396,7 @@ local function earliest_visit(line)
 end
 
 -- Grant up to `want` leases from what is due now. Answers what is left, and when anything can next be due.
-function claim(scrapers, lanes, queues, exits, private, want, ahead)
+local function claim(scrapers, lanes, queues, exits, private, want, ahead)
     end_expired(RIPEN_AT_MOST)
     close_lines()
     local own, horizon = {}, now + ahead
@@ -438,4 +455,5 @@ function claim(scrapers, lanes, queues, exits, private, want, ahead)
     return left - ended_at_claim, wake, head
 end
 
-end
+return claim
+end)()

@@ -1,7 +1,7 @@
 -- What every script begins with: the question as one msgpack blob, the moment it happens at, and batches of calls.
 -- KEYS[1] is the tag of the partition; every key of the script begins with it, so that all are in one slot of a cluster.
 local call, pack, unpack_all, unpack_some = redis.call, cmsgpack.pack, cmsgpack.unpack, cmsgpack.unpack_limit
-local floor, max, min, cut = math.floor, math.max, math.min, string.sub
+local floor, max, min, cut, byte = math.floor, math.max, math.min, string.sub, string.byte
 local base = KEYS[1] .. ':'
 local ask = cmsgpack.unpack(ARGV[1])
 local now, partitions, partition = ask[1], ask[2], ask[3]
@@ -13,7 +13,7 @@ end
 -- A record is a packed list that begins with -1. Read like this, its table has the right size at once (a msgpack array
 -- would grow it value by value), and the -1 comes from the reading itself: it says that everything was read.
 local function read_record(packed)
-    return {unpack_some(packed, 100000, string.byte(packed) < 220 and 2 or 4)}
+    return {unpack_some(packed, 100000, byte(packed) < 220 and 2 or 4)}
 end
 
 -- What stands before a string of each length, in msgpack.

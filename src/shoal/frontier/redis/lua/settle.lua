@@ -1,15 +1,17 @@
 -- Ending leases: results, links, counters and clocks together.
--- They come as a flat list, ROW values each: task, token, run id, started_at (0 = no request), requests, received,
--- refused, duplicates, what it says about others than its task, what happened, and up to four values that belong to that.
--- About others: the crawl delay (-1 = not said), or a list of that, pace (-1 = not said), exits that failed, exits that
--- work, the cause of a rate limit, notes, entries of the cache, parcels of those for other partitions, and how many requests
--- and bytes were saved.
-local outbox, settle = {}, nil
+-- They come as a list by turns: a run id, and a flat list of those of this run that follow each other, ROW values each:
+-- task, token, started_at (0 = no request), received, and the rest (0 = done with one request, and nothing came of it).
+-- The rest: what happened, four values that belong to that; and, unless they are 1, 0, 0 and -1, requests, refused,
+-- duplicates, and what it says about others than its task: the crawl delay (-1 = not said), or a list of that, pace (-1 =
+-- not said), exits that failed, exits that work, the cause of a rate limit, notes, entries of the cache, parcels of
+-- those for other partitions, and how many requests and bytes were saved.
+local outbox = {}
 
-do -- a block, because Lua bears 200 local names at a time
+local settle = (function() -- because Lua bears 200 local names at a time, and is slow to find many from inside functions
 local DONE, RETRY, SNOOZE, DEAD, DROP = 0, 1, 2, 3, 4
-local ROW = 14
-local items = {}
+local ROW = 5
+local PLAIN = {DONE, 0, false, false, false}
+local items, links, late, ended, done = {}, {}, {}, {}, {}
 
 -- The last lease to be granted knows when the last request began, or that the clock stands where it stood before. For
 -- any other, the clock was already set by those granted later, to the latest moment at which they may begin.
@@ -30,7 +32,17 @@ end
 -- Move the clocks of the slot, and of the site over all its exits where that has one.
 local function free(name, exit, token, started, about, kind, wait, penalty)
     local site = site_of(name)
-    local at = slot_of(site, exit)
+    local at = site[SLOTS] == exit and SLOTS or slot_of(site, exit)
+    if about == -1 and site[LIMITS] == 0 and kind ~= SNOOZE and not known_exits.exist() then -- as mostly
+        local rules = rules_of(site)
+        if rules.site_delay == 0 then
+            site[at + S_LIVE] = site[at + S_LIVE] - 1
+            rest(site, at, token, started)
+            local moment, blocked = site[at + S_BEGUN] + rules.delay, site[at + S_BLOCKED]
+            look_at(name, blocked > moment and blocked or moment)
+            return
+        end
+    end
     local told = about ~= -1 and type(about) == 'table' and about
     local crawl, pace, cause = about, -1, ''
     if told then
@@ -85,8 +97,28 @@ local function leave_behind(run, told)
     end
 end
 
+-- Links are admitted at the end, those that are alike together.
+local function bring(run, groups)
+    local known = links[run]
+    if not known then
+        links[run], links[#links + 1] = groups, run
+        return
+    end
+    for _, group in ipairs(groups) do
+        local last = known[#known]
+        if last[1] == group[1] and last[2] == group[2] and last[3] == group[3] and last[4] == group[4] then
+            local flat, size, more = last[5], #last[5], group[5]
+            for index = 1, #more do
+                flat[size + index] = more[index]
+            end
+        else
+            known[#known + 1] = group
+        end
+    end
+end
+
 -- The results of a task: its items, and its links, here or as parcels.
-local function keep(run, number, record, here, parcels, links)
+local function keep(run, number, record, here, parcels)
     if number > 0 then
         local records = items[run.number]
         if not records then
@@ -97,7 +129,7 @@ local function keep(run, number, record, here, parcels, links)
         count(run, 'items', number)
     end
     if here then
-        links[#links + 1] = {run, here}
+        bring(run, here)
     end
     if parcels then
         send(run, parcels)
@@ -140,68 +172,99 @@ local function apply(run, line, name, entry, kind, a, c, d)
     end
 end
 
--- The leases behind settlements: for each, where its task's entry begins, and worker, run, line, exit and site.
-local function find_leases(rows)
-    local ids, names, leases = {}, {}, {}
-    for at = 1, #rows, ROW do
-        ids[#ids + 1] = rows[at]
+-- The leases behind settlements, LEASE values each, the first of them false where none stands: run, worker, line, exit,
+-- site, and where its task's entry begins.
+local LEASE = 6
+local function find_leases(groups)
+    local ids, tokens, names, leases, size = {}, {}, {}, {}, 0
+    for nth = 2, #groups, 2 do
+        local rows = groups[nth]
+        for at = 1, #rows, ROW do
+            size = size + 1
+            ids[size], tokens[size] = rows[at], rows[at + 1]
+        end
     end
     local packed = fetch(base .. 'lease', ids)
-    for index, lease in ipairs(packed) do
-        if lease and cut(lease, 1, 9) == rows[(index - 1) * ROW + 2] then
-            leases[index] = {unpack_some(lease, 6, 0)}
-            names[#names + 1] = leases[index][7]
+    for index = 1, size do
+        local lease, at = packed[index], LEASE * (index - 1)
+        if lease and cut(lease, 1, 9) == tokens[index] then
+            local entry_at, _, worker, run, line, exit, name = unpack_some(lease, 6, 0)
+            leases[at + 1], leases[at + 2], leases[at + 3] = run, worker, line
+            leases[at + 4], leases[at + 5], leases[at + 6] = exit, name, entry_at
+            names[#names + 1] = name
+        else
+            for value = 1, LEASE do
+                leases[at + value] = false
+            end
         end
     end
     load_sites(names)
     return packed, leases
 end
 
--- Give effect to each settlement whose lease still stands. Answers which ones came too late, by their places.
-function settle(rows)
-    local late, ended, done, links = {}, {}, {}, {}
-    local packed, leases = find_leases(rows)
-    for index = 1, #packed do
-        local at, lease = (index - 1) * ROW, leases[index]
-        local id = rows[at + 1]
-        local run = lease and not done[id] and run_of(lease[4])
-        if not run or run.id ~= rows[at + 3] then
-            late[#late + 1] = index
-            run = find_run(rows[at + 3])
-            if run then
-                count(run, 'late', 1)
-            end
+-- A task that was leased comes to its end, or back. `entry_at` < 0: its lane acknowledged it at the claim.
+local function end_task(run, line, name, lease, entry_at, rest)
+    local kind = rest[1]
+    if entry_at > 0 then
+        count(run, 'leased', -1)
+        if run.state ~= 'cancelled' and kind ~= DONE then
+            return apply(run, line, name, cut(lease, entry_at + 1), kind, rest[2], rest[4], rest[5])
+        end
+        count(run, run.state == 'cancelled' and 'cancelled' or 'done', 1)
+    end
+    if kind == DONE and run.state ~= 'cancelled' and rest ~= PLAIN then
+        keep(run, rest[2], rest[3], rest[4], rest[5])
+    end
+end
+
+-- Settlements of one run, which are those behind `place`.
+local function settle_rows(run, rows, place, packed, leases)
+    local requests, received, stale = 0, 0, #late
+    for at = 1, #rows, ROW do
+        place = place + 1
+        local id, from = rows[at], LEASE * (place - 1)
+        if leases[from + 1] ~= run.number or done[id] then
+            late[#late + 1] = place
         else
             done[id] = true
             ended[#ended + 1] = id
-            count(run, 'requests', rows[at + 5])
-            count(run, 'received', rows[at + 6])
-            count(run, 'refused', rows[at + 7])
-            count(run, 'duplicates', rows[at + 8])
-            hold_leases(lease[3], -1)
-            local line, name, kind = line_of(lease[5]), lease[7], rows[at + 10]
-            local a, b, c, d = rows[at + 11], rows[at + 12], rows[at + 13], rows[at + 14]
-            free(name, lease[6], rows[at + 2], rows[at + 4], rows[at + 9], kind, a, b)
-            if type(rows[at + 9]) == 'table' then
-                leave_behind(run, rows[at + 9])
+            local line, name, rest, about = line_of(leases[from + 3]), leases[from + 5], rows[at + 4], -1
+            if rest == 0 then
+                rest = PLAIN
+            end
+            requests, received = requests + 1, received + rows[at + 3]
+            if rest[6] then
+                requests, about = requests - 1 + rest[6], rest[9]
+                count(run, 'refused', rest[7])
+                count(run, 'duplicates', rest[8])
+            end
+            hold_leases(leases[from + 2], -1)
+            free(name, leases[from + 4], rows[at + 1], rows[at + 2], about, rest[1], rest[2], rest[3])
+            if type(about) == 'table' then
+                leave_behind(run, about)
             end
             move(run, line, 0, -1)
-            if lease[1] < 0 then -- no entry: the lane acknowledged it at the claim
-                if run.state ~= 'cancelled' and kind == DONE then
-                    keep(run, a, b, c, d, links)
-                end
-            else
-                count(run, 'leased', -1)
-                if run.state == 'cancelled' then
-                    count(run, 'cancelled', 1)
-                elseif kind == DONE then
-                    count(run, 'done', 1)
-                    keep(run, a, b, c, d, links)
-                else
-                    apply(run, line, name, cut(packed[index], lease[1] + 1), kind, a, c, d)
-                end
+            end_task(run, line, name, packed[place], leases[from + 6], rest)
+        end
+    end
+    count(run, 'requests', requests)
+    count(run, 'received', received)
+    count(run, 'late', #late - stale)
+end
+
+-- Give effect to each settlement whose lease still stands. Answers which ones came too late, by their places.
+local function settle(groups)
+    local place, packed, leases = 0, find_leases(groups)
+    for nth = 1, #groups, 2 do
+        local run, rows = find_run(groups[nth]), groups[nth + 1]
+        if run then
+            settle_rows(run, rows, place, packed, leases)
+        else
+            for index = 1, #rows / ROW do
+                late[#late + 1] = place + index
             end
         end
+        place = place + #rows / ROW
     end
     many('HDEL', base .. 'lease', ended)
     many('ZREM', base .. 'le', ended)
@@ -209,10 +272,11 @@ function settle(rows)
         many('RPUSH', base .. 'it:' .. number, records)
     end
     move_visits()
-    for _, link in ipairs(links) do
-        admit(link[1], link[2])
+    for _, run in ipairs(links) do
+        admit(run, links[run])
     end
     return late
 end
 
-end
+return settle
+end)()
