@@ -35,6 +35,7 @@ check: $(VENV)/.ready-dev ## lint, format, types, import contracts
 bench: $(VENV)/.ready-dev ## measure; takes many minutes (see benchmarks/README.md)
 	$(BIN)/python benchmarks/crawl.py
 	$(BIN)/python benchmarks/frontier.py
+	$(BIN)/python benchmarks/politeness.py
 
 docs: $(VENV)/.ready-dev ## write the reference pages from the code, and check all links
 	$(BIN)/python -m shoal.reference docs/reference

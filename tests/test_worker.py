@@ -31,7 +31,8 @@ from shoal.scraper import Scraper
 from shoal.task import Policy
 from shoal.testing.hostile_site import HostileSite, RobotsKind, site_item
 from shoal.work import worker as worker_module
-from shoal.work.worker import WorkerOptions, linger
+from shoal.work.rhythm import ahead, linger
+from shoal.work.worker import WorkerOptions
 from working import crawl, opened, reader, result_of, start_run, worker_for
 
 SHORT = Policy(delay=0, concurrency=64, lease=1200, hard_timeout=100)
@@ -729,3 +730,9 @@ def test_a_busy_store_is_asked_in_groups() -> None:
     assert linger(0.3) == 0.004
     assert linger(80.0) == 0.08
     assert linger(9_000.0) == 0.25
+
+
+def test_a_busy_store_is_asked_earlier() -> None:
+    assert ahead(0.3) == 20
+    assert ahead(30.0) == 60
+    assert ahead(9_000.0) == 100

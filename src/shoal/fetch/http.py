@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import resource
 import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -39,6 +40,10 @@ MOST_JARS = 1000
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
 _URL = re.compile(r"(https?://[!\"$-.0->@-\[\]-~]+)([!\"$-~]*)(?:#|\Z)")
 _LINE_BREAK = re.compile(r"[\r\n\0]")
+
+MOST_KEPT = 1000
+"""Connections that are kept for the next request, one for each of so many slots: opening one costs as much as the rest
+of a small request. Idle ones cost memory, and files, of which at most half may be used for this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,8 @@ class HttpFetcher:
     The gate is called once for every request that is written, in the same turn of the event loop, on a connection that
     is open. Within one fetch that can be twice: where a connection that was kept turns out to have been closed by the
     server before any answer, and the method is safe to repeat, the request is sent once more. The gate may refuse that.
-    `keep`: with more connections open than this, busy and idle, one is closed after its answer.
+    `keep`: with more connections open than this, busy and idle, one is closed after its answer; None = MOST_KEPT, or
+    as many as the limit of open files allows.
     """
 
     def __init__(
@@ -108,11 +114,11 @@ class HttpFetcher:
         user_agent: str,
         *,
         ways: Ways | None = None,
-        keep: int = 400,
+        keep: int | None = None,
         timeouts: Timeouts | None = None,
     ) -> None:
         self._open_way = ways or direct()
-        self._keep = keep
+        self._keep = _kept() if keep is None else keep
         self._timeouts = timeouts or Timeouts()
         self._connecting = aiohttp.ClientTimeout(sock_connect=self._timeouts.connect)
         self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br"}
@@ -251,6 +257,11 @@ class HttpFetcher:
             if len(self._jars) > MOST_JARS:
                 self._jars.popitem(last=False)
         jar.update_cookies_from_headers(message.headers.getall(hdrs.SET_COOKIE), URL(fetch.url))
+
+
+def _kept() -> int:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_KEPT if files == resource.RLIM_INFINITY else min(MOST_KEPT, files // 2)
 
 
 def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar | None) -> bytes:

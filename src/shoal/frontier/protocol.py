@@ -165,6 +165,7 @@ class Granted(msgspec.Struct, frozen=True):
     `wake_at`: when anything of what was asked for can next be due, as far as is known now; None = nothing waits.
     `left`: tasks that wait or are leased in the lanes and queues asked for: 0 = nothing left to do there.
     `late`: tokens of settlements that were refused, their results thrown away.
+    `one_clock`: `now` is always of the same clock; False = of any of several servers.
     """
 
     leases: Sequence[Lease]
@@ -172,6 +173,7 @@ class Granted(msgspec.Struct, frozen=True):
     wake_at: Moment | None
     left: int
     late: Sequence[int] = ()
+    one_clock: bool = True
 
 
 class Renewal(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from shoal.errors import EngineUnavailable
 from shoal.frontier.protocol import Ask, Granted
 from shoal.outcome import Settlement
 from shoal.patience import PatientEngine
+from shoal.work.store_time import StoreTime
 
 LAST_WORD = 5.0
 """Seconds that the store is given to take back leases when the work ends by an error or is cancelled."""
@@ -30,7 +31,8 @@ class Unheard(Exception):
 
 
 class Talks:
-    """One exchange at a time. `sent`, `received`: when the last one was, by `elapsed`. `stood`: what it settled.
+    """One exchange at a time. `sent`, `received`: when the last one was, by `elapsed`. `took`: how long the last
+    answer did. `stood`: what it settled. `time`: what all of them have told of the store's clock.
 
     `ask`: makes the next question, without settlements. `held`: the tokens of what is in hand now.
     """
@@ -49,7 +51,8 @@ class Talks:
         self._unsure = False
         self._compare_at = math.inf
         self._compared = 0
-        self.sent = self.received = 0.0
+        self.sent = self.received = self.took = 0.0
+        self.time = StoreTime()
         self.stood: Sequence[Settlement] = ()
 
     def settle(self, settlement: Settlement) -> None:
@@ -113,6 +116,8 @@ class Talks:
                 self._doubt(ask)
             raise
         self.received = self._clock.elapsed()
+        self.took = self.received - self.sent
+        self.time.hear(self.sent, self.received, granted.now, alone=not granted.one_clock)
         self._asked, self._sending = None, []
         if held is not None:
             self._unsure = False

@@ -31,19 +31,13 @@ from shoal.work.executor import Executor
 from shoal.work.exit_book import DIRECTLY, ExitBook
 from shoal.work.held import HeldLease
 from shoal.work.permission import Permission
+from shoal.work.rhythm import ahead, linger
 from shoal.work.sitemaps import Finds, SitemapReading
 from shoal.work.talks import LAST_WORD, Talks, Unheard
 from shoal.work.visit import settlement
 
 PAGE_LANES = ("priority", "bulk")
 """What a worker works on unless told otherwise. The other lanes have workers of their own."""
-
-LINGER = (0.004, 0.25)
-"""Seconds that the first of a group of settlements waits for company, at least and at most: as long as the store took
-for its last answer. An idle store is asked at once, a busy one in groups."""
-
-AHEAD: Millis = 20
-"""How early a lease is taken, so that the way to the store and back costs nothing of the pace."""
 
 POLL = (0.15, 0.3)
 """Seconds between two looks at a store where others may have changed something: between these, at random."""
@@ -182,7 +176,7 @@ class Worker:
         while not (self._stopping or drained):
             granted = await self._exchange()
             for lease in granted.leases:
-                self._begin(group, self._hold(lease, granted))
+                self._begin(group, self._hold(lease))
             drained = self._options.drain and not granted.left and not self._held and self._talks.are_over
             if not drained:
                 await self._wait(granted)
@@ -204,7 +198,7 @@ class Worker:
     async def _give_back(self) -> None:
         self._stopping = True
         await self._talks.last_word(
-            lambda granted: [settlement(self._hold(lease, granted), Snoozed()) for lease in granted.leases]
+            lambda granted: [settlement(self._hold(lease), Snoozed()) for lease in granted.leases]
         )
 
     # Talking to the store
@@ -254,17 +248,16 @@ class Worker:
             self._exits.pools,
             want,
             options.queues,
-            ahead=AHEAD,
+            ahead=ahead(self._talks.took),
             notes=self._notes,
         )
 
-    def _hold(self, lease: Lease, granted: Granted) -> HeldLease:
-        """Without a shared clock, the claim happened after the question was sent and before its answer came. Taking the
-        first for it makes every start look late rather than early; the difference says how much too late at most."""
+    def _hold(self, lease: Lease) -> HeldLease:
+        """Without a shared clock, the store's time is taken to be as late as it may be: so that every start looks late
+        rather than early."""
         if self._engine.shares_clock:
             return HeldLease(lease, self._clock, self._clock.now() - self._clock.elapsed())
-        talks = self._talks
-        return HeldLease(lease, self._clock, granted.now - talks.sent, talks.received - talks.sent)
+        return HeldLease(lease, self._clock, self._talks.time.shift, self._talks.time.slack)
 
     def _begin(self, group: asyncio.TaskGroup, held: HeldLease) -> None:
         token = held.lease.token
@@ -327,7 +320,7 @@ class Worker:
             await self._sleep(seconds)
         unsettled = len(self._talks.unsettled)
         if unsettled and self._held and unsettled * 2 < self._options.concurrency:
-            await asyncio.sleep(linger(self._talks.received - self._talks.sent))
+            await asyncio.sleep(linger(self._talks.took))
 
     async def _sleep(self, seconds: float | None) -> None:
         """Until there is news, or so many seconds are over."""
@@ -381,12 +374,6 @@ class Worker:
             else:
                 log.warning("lease lost; its work is stopped", url=without_credentials(held.lease.task.url))
                 self._tasks[renewal.token].cancel()
-
-
-def linger(took: float) -> float:
-    """Seconds to wait for company, where the last answer took so many milliseconds."""
-    least, most = LINGER
-    return min(max(least, took / 1000), most)
 
 
 def _plain_pages(done: Done) -> list[str]:

@@ -201,7 +201,7 @@ class RedisFrontier:
         if len(answers) < number:
             wakes.append(now)
         left = sum(answer.left for answer in answers.values())
-        return Granted(leases, now, min(wakes, default=None), left, late)
+        return Granted(leases, now, min(wakes, default=None), left, late, one_clock=False)
 
     async def _keep_notes(self, notes: Sequence[Note]) -> None:
         apart: dict[int, list[Note]] = {}
