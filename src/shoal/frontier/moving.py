@@ -14,6 +14,7 @@ from typing import Protocol
 import msgspec
 
 from shoal.clock import Millis, Moment
+from shoal.errors import UsageError
 from shoal.task import Policy
 
 CLOCKS_KEPT: Millis = 86_400_000
@@ -52,6 +53,11 @@ class Move(msgspec.Struct, frozen=True):
     def on_its_way(self) -> bool:
         """Whether the run is closed here because of the move (if it was not cancelled)."""
         return self.state in (MoveState.LEAVING, MoveState.ARRIVING)
+
+
+def job_stays(run_id: str) -> UsageError:
+    """Why a job of the gateway is not moved."""
+    return UsageError(f"The run {run_id!r} is a job of the gateway: it stays where its client asks for it.")
 
 
 class PackedRun(msgspec.Struct, frozen=True):

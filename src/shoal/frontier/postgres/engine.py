@@ -9,11 +9,11 @@ import asyncpg  # type: ignore[import-untyped]
 
 from shoal.clock import Clock, Moment
 from shoal.errors import BeingMoved, UnknownRun, UsageError
-from shoal.frontier.jobs import Jobs, Registry
 from shoal.frontier.lost_grants import lost_grants
 from shoal.frontier.postgres.address import read_address
 from shoal.frontier.postgres.connections import Connections
 from shoal.frontier.postgres.exits import PostgresExits
+from shoal.frontier.postgres.jobs import PostgresJobs, PostgresRegistry
 from shoal.frontier.postgres.migration import prepare
 from shoal.frontier.postgres.moving import PostgresMover
 from shoal.frontier.postgres.payload import (
@@ -34,8 +34,6 @@ from shoal.task import Lease, NewTask
 
 SWEEP_AT_MOST = 2000
 """How many rows of each kind one sweep touches."""
-
-NO_JOBS = "PostgreSQL cannot keep jobs of the gateway yet. Serve from SQLite: --engine sqlite:///shoal.db."
 
 PATIENCE = 20
 """How often a claim waits for sites that others hold, before it comes back empty."""
@@ -177,15 +175,9 @@ class PostgresEngine:
         self.frontier = PostgresFrontier(connections, self.reader, clock)
         self.cache = PostgresCache(connections, self.reader, clock)
         self.exits = PostgresExits(connections, clock)
+        self.jobs = PostgresJobs(connections, clock)
+        self.registry = PostgresRegistry(connections)
         self.mover = PostgresMover(connections, clock)
-
-    @property
-    def jobs(self) -> Jobs:
-        raise UsageError(NO_JOBS)
-
-    @property
-    def registry(self) -> Registry:
-        raise UsageError(NO_JOBS)
 
     async def close(self) -> None:
         await self._connections.close()

@@ -21,10 +21,11 @@ from shoal.frontier.moving import (
     PackedSlot,
     PackedTask,
     Stored,
+    job_stays,
 )
 from shoal.frontier.postgres.connections import Connections
 from shoal.frontier.postgres.payload import encode, run_values
-from shoal.frontier.postgres.troubles import NO_RUN, NOT_ARRIVING
+from shoal.frontier.postgres.troubles import NO_RUN, NOT_ARRIVING, STAYS
 from shoal.frontier.protocol import NewRun
 from shoal.task import Policy
 
@@ -127,6 +128,8 @@ def _translated(error: asyncpg.PostgresError, run_id: str) -> Exception:
         return UnknownRun(run_id)
     if error.sqlstate == NOT_ARRIVING:
         return UsageError(f"The run {run_id!r} is there already, or no longer being moved there by this command.")
+    if error.sqlstate == STAYS:
+        return job_stays(run_id)
     unknown: Exception = error
     return unknown
 

@@ -67,22 +67,22 @@ def task_columns(tasks: Sequence[NewTask]) -> list[list[Any]]:
         [task.site for task in tasks],
         [None if task.key is None else seen_key(task.key) for task in tasks],
         [task.lane for task in tasks],
-        _known([task.handler for task in tasks]),
+        as_sent([task.handler for task in tasks]),
         _counts([task.priority for task in tasks]),
         _counts([task.depth for task in tasks]),
         _counts([task.wait for task in tasks]),
-        _known([task.ttl for task in tasks]),
-        _known([None if task.extra is NO_EXTRA else encode(task.extra).decode() for task in tasks]),
+        as_sent([task.ttl for task in tasks]),
+        as_sent([None if task.extra is NO_EXTRA else encode(task.extra).decode() for task in tasks]),
     ]
 
 
-def _known(column: list[Any]) -> list[Any]:
+def as_sent(column: list[Any]) -> list[Any]:
     """A column as it is sent: one of nothing but None need not be, because the store reads None where a list ends."""
     return [] if column.count(None) == len(column) else column
 
 
 def _counts(column: list[Any]) -> list[Any]:
-    """As `_known`, for a column where the store takes None for 0."""
+    """As `as_sent`, for a column where the store takes None for 0."""
     return column if any(column) else []
 
 
@@ -104,7 +104,7 @@ def ask_values(ask: Ask, want: int, *, patient: bool) -> list[Any]:
         list(ask.private),
         [note.stream for note in notes],
         [note.body for note in notes],
-        _known([note.ttl for note in notes]),
+        as_sent([note.ttl for note in notes]),
     ]
 
 
@@ -135,14 +135,14 @@ def settlement_columns(settlements: Sequence[Settlement]) -> list[list[Any]]:
         _counts([settlement.received for settlement in settlements]),
         _counts([settlement.refused for settlement in settlements]),
         _counts([settlement.duplicates for settlement in settlements]),
-        _known([settlement.crawl_delay for settlement in settlements]),
-        _known(urls),
-        _known(notes),
-        _known(groups),
+        as_sent([settlement.crawl_delay for settlement in settlements]),
+        as_sent(urls),
+        as_sent(notes),
+        as_sent(groups),
         _counts(numbers),
-        _known(bodies),
-        _known([settlement.pace for settlement in settlements]),
-        _known(causes),
+        as_sent(bodies),
+        as_sent([settlement.pace for settlement in settlements]),
+        as_sent(causes),
         *_told_about_exits(settlements),
         *_left_behind(settlements),
         link_of,

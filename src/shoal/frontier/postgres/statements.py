@@ -37,6 +37,11 @@ VERBS: Final = (
     "write_cache",
     "notice_restore",
     "find_leases",
+    "submit_jobs",
+    "expire_jobs",
+    "clear_callbacks",
+    "write_record",
+    "delete_record",
 )
 
 MOVES: Final = (
@@ -73,6 +78,12 @@ LOOKS: Final = (
     "read_exits",
     "read_cache",
     "find_holders",
+    "find_jobs",
+    "read_jobs",
+    "read_results",
+    "read_backlogs",
+    "read_callbacks",
+    "read_records",
 )
 
 

@@ -26,6 +26,7 @@ RUN_CANCELLED = "SH410"
 RUN_LEAVING = "SH423"
 RUN_ARRIVING = "SH425"
 NOT_ARRIVING = "SH409"
+STAYS = "SH403"
 
 _SENTENCES: dict[str, tuple[type[EngineError], str]] = {
     "28P01": (

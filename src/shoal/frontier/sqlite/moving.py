@@ -22,6 +22,7 @@ from shoal.frontier.moving import (
     PackedSlot,
     PackedTask,
     Stored,
+    job_stays,
 )
 from shoal.frontier.sqlite import runs
 from shoal.frontier.sqlite.enqueue import line_of, open_sites
@@ -130,9 +131,7 @@ def _turn(tx: Transaction, run: RunRow, before: Move | None, after: Move) -> boo
             if run.state in runs.ENDED:
                 return False
             if run.is_job:
-                raise UsageError(
-                    f"The run {run.run_id!r} is a job of the gateway: it stays where its client asks for it."
-                )
+                raise job_stays(run.run_id)
             runs.pause_run(tx, run)
         case MoveState.LEFT:
             if run.state is not RunState.PAUSED or _leases(tx, run):

@@ -1,4 +1,5 @@
--- End what waits of cancelled runs; bounded. In a shared queue the ready ones are ended by the claim that meets them.
+-- End what waits of cancelled runs; bounded. In a shared queue the ready ones are ended by the claim that meets them, except
+-- those of jobs, which can be found.
 CREATE FUNCTION end_cancelled(_now bigint, _most int) RETURNS int
 LANGUAGE plpgsql SET enable_hashjoin = on
 AS $$
@@ -29,6 +30,8 @@ BEGIN
             JOIN line AS l ON l.queue = r.queue
             JOIN task AS t ON t.line = l.id AND t.state = 0
             WHERE r.id = ANY (_runs) AND r.queue = r.run_id
+            UNION ALL
+            SELECT t.id, t.site FROM task AS t WHERE t.part IS NOT NULL AND t.run = ANY (_runs) AND t.state = 0
             LIMIT _most
         ) AS w
         CROSS JOIN LATERAL (SELECT s.id FROM site AS s WHERE s.id = w.site FOR NO KEY UPDATE SKIP LOCKED) AS s

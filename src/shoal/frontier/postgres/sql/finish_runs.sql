@@ -11,12 +11,9 @@ BEGIN
         SELECT r.id
         FROM (SELECT DISTINCT d.run FROM tally_change AS d WHERE d.xid = pg_current_xact_id_if_assigned()) AS d
         CROSS JOIN LATERAL (
-            SELECT run.id FROM run WHERE run.id = d.run AND run.sealed AND run.state = 'running' OFFSET 0) AS r
-        WHERE remaining_of(r.id) < 500);
+            SELECT run.id FROM run WHERE run.id = d.run AND run.sealed AND run.state = 'running' OFFSET 0) AS r);
     IF _runs <> '{}' THEN
-        PERFORM 1 FROM run WHERE id = ANY (_runs) ORDER BY id FOR NO KEY UPDATE;
-        UPDATE run SET state = 'finished', ended_at = _now, results_until = _now + results_ttl
-        WHERE id = ANY (_runs) AND sealed AND state = 'running' AND remaining_of(id) = 0;
+        PERFORM finish_empty(_now, few_left(_runs, 500));
     END IF;
 END
 $$;

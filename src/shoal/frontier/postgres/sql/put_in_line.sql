@@ -14,7 +14,7 @@ BEGIN
         PERFORM tighten_sites(_run, _site, _fresh);
     END IF;
     WITH kinds AS MATERIALIZED (
-        SELECT u.run, u.lane, l.id AS line, (r.lanes -> u.lane ->> 'ttl')::bigint AS ttl
+        SELECT u.run, u.lane, l.id AS line, (r.lanes -> u.lane ->> 'ttl')::bigint AS ttl, r.is_job
         FROM (SELECT DISTINCT u.run, u.lane FROM unnest(_run, _lane, _fresh) AS u (run, lane, fresh) WHERE u.fresh) AS u
         CROSS JOIN LATERAL (SELECT * FROM run WHERE run.id = u.run OFFSET 0) AS r
         CROSS JOIN LATERAL (
@@ -25,7 +25,8 @@ BEGIN
         SELECT nextval('task_number') AS id, f.*
         FROM (
             SELECT u.run, k.line, u.site, u.url, u.handler, coalesce(u.priority, 0) AS priority,
-                   coalesce(u.depth, 0) AS depth, u.extra, CASE WHEN u.wait > 0 THEN _now + u.wait END AS not_before,
+                   coalesce(u.depth, 0) AS depth, u.extra, part_of(k.is_job, u.extra) AS part,
+                   CASE WHEN u.wait > 0 THEN _now + u.wait END AS not_before,
                    _now + least(u.ttl, k.ttl) AS expires_at
             FROM unnest(_run, _url, _site, _lane, _handler, _priority, _depth, _wait, _ttl, _extra, _fresh)
                  WITH ORDINALITY AS u (run, url, site, lane, handler, priority, depth, wait, ttl, extra, fresh, n)
@@ -34,9 +35,10 @@ BEGIN
             ORDER BY u.n
         ) AS f
     ), placed AS (
-        INSERT INTO task (id, place, not_before, expires_at, run, line, site, priority, depth, state, url, handler, extra)
+        INSERT INTO task (id, place, not_before, expires_at, run, line, site, priority, depth, state, url, handler, extra,
+                          part)
         SELECT f.id, place_of(f.priority, f.id), f.not_before, f.expires_at, f.run, f.line, f.site, f.priority, f.depth,
-               (f.not_before IS NOT NULL)::int, f.url, f.handler, f.extra
+               (f.not_before IS NOT NULL)::int, f.url, f.handler, f.extra, f.part
         FROM fresh AS f
     ), visits AS MATERIALIZED (
         SELECT p.*, v.ctid AS visit_at

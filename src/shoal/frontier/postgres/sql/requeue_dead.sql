@@ -3,13 +3,15 @@ CREATE FUNCTION requeue_dead(_now bigint, _run_id text, _task bigint[]) RETURNS 
 LANGUAGE plpgsql
 AS $$
 DECLARE
+    _run run;
     _number int;
     _ids bigint[];
     _answer record;
 BEGIN
     _now := moment(_now);
     LOCK TABLE tally_change IN ROW EXCLUSIVE MODE;
-    SELECT id INTO _number FROM open_run(_run_id);
+    _run := open_run(_run_id);
+    _number := _run.id;
     _ids := ARRAY(SELECT d.task FROM dead AS d WHERE d.run = _number AND (_task IS NULL OR d.task = ANY (_task)));
     PERFORM 1 FROM site
     WHERE id = ANY (ARRAY(SELECT DISTINCT d.site FROM dead AS d WHERE d.task = ANY (_ids))) ORDER BY id FOR NO KEY UPDATE;
@@ -19,8 +21,9 @@ BEGIN
     WITH risen AS MATERIALIZED (
         DELETE FROM dead AS d WHERE d.task = ANY (_ids) RETURNING d.*
     ), placed AS (
-        INSERT INTO task (id, place, run, line, site, priority, depth, url, handler, extra)
-        SELECT r.task, place_of(r.priority, r.task), r.run, r.line, r.site, r.priority, r.depth, r.url, r.handler, r.extra
+        INSERT INTO task (id, place, run, line, site, priority, depth, url, handler, extra, part)
+        SELECT r.task, place_of(r.priority, r.task), r.run, r.line, r.site, r.priority, r.depth, r.url, r.handler, r.extra,
+               part_of(_run.is_job, r.extra)
         FROM risen AS r
     ), counted AS (
         INSERT INTO tally_change (run, line, dead, waiting)

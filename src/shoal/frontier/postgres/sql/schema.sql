@@ -3,6 +3,7 @@
 -- `task` holds only what has not ended; what ended lives on in the counters of its run, in `item` and in `dead`.
 --
 -- THE LOCK ORDER, which every verb keeps, so that none waits for another in a circle:
+--   0. the turn of those who submit or expire jobs (`take_turn`): one at a time, before they hold anything;
 --   1. keys in `seen` (by run and key), new rows of `line` and `site` (by key): inserted before anything is locked;
 --   2. rows of `site`, by id. A site's row is the one lock over everything of that site: its slots, its visits, the state
 --      of its tasks. Whoever changes any of these holds it. Claims take it with SKIP LOCKED and so never wait;
@@ -17,6 +18,7 @@
 CREATE TABLE run (
     id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     sealed boolean NOT NULL DEFAULT false,
+    is_job boolean NOT NULL DEFAULT false,
     run_id text NOT NULL UNIQUE,
     scraper text NOT NULL,
     mode text NOT NULL,
@@ -45,6 +47,39 @@ CREATE INDEX run_results ON run (results_until) WHERE results_until IS NOT NULL;
 CREATE INDEX run_active ON run (id) WHERE state IN ('open', 'running');
 CREATE INDEX run_unfinished ON run (id) WHERE state = 'running' AND sealed;
 CREATE INDEX run_cancelled ON run (id) WHERE state = 'cancelled';
+CREATE INDEX run_waits ON run (queue, id) WHERE is_job AND ended_at IS NULL;
+CREATE INDEX run_ended ON run (ended_at, queue) WHERE is_job AND ended_at IS NOT NULL;
+
+-- What a run has besides if it is a job. `groups`: JSON array. `gone_at`: since when its results are gone and only the
+-- memory is left that there was such a job.
+CREATE TABLE job (
+    run int PRIMARY KEY,
+    gone_at bigint,
+    owner text NOT NULL,
+    key text,
+    fingerprint bytea NOT NULL,
+    groups text NOT NULL,
+    error text,
+    callback bytea
+);
+CREATE UNIQUE INDEX job_key ON job (owner, key) WHERE key IS NOT NULL;
+CREATE INDEX job_owner ON job (owner, run);
+CREATE INDEX job_callback ON job (run) WHERE callback IS NOT NULL;
+CREATE INDEX job_gone ON job (gone_at) WHERE gone_at IS NOT NULL;
+
+-- How many jobs an owner has submitted in the window that ends at `resets_at`.
+CREATE TABLE quota (
+    owner text PRIMARY KEY,
+    resets_at bigint NOT NULL,
+    used bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE record (
+    kind text NOT NULL,
+    name text NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (kind, name)
+);
 
 -- One line per queue, scraper, lane and pool of exits: what a worker can ask for. `waiting` and `live` (leases, also those
 -- of lanes that acknowledge themselves) are true together with what `tally_change` adds to them.
@@ -143,6 +178,7 @@ CREATE INDEX line_floor_checked ON line_floor (line, at) WHERE checked;
 
 -- state: 0 ready, 1 waits for `not_before`, 2 leased (only then it has a token), 3 held back because its run is paused.
 -- `place`: the order of tasks within their line and site: higher priority first, then first come.
+-- `part`: in a job, the group of the task ('' = none); in other runs null, so that only jobs pay for the index.
 CREATE SEQUENCE task_number;
 CREATE TABLE task (
     id bigint PRIMARY KEY,
@@ -163,7 +199,8 @@ CREATE TABLE task (
     url text NOT NULL,
     handler text,
     exit text,
-    extra text
+    extra text,
+    part text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
         autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 20000);
 CREATE INDEX task_ready ON task (line, site, place) WHERE state = 0;
@@ -173,6 +210,7 @@ CREATE INDEX task_held ON task (run) WHERE state = 3;
 CREATE INDEX task_aside ON task (run) WHERE state IN (1, 3);
 CREATE INDEX task_aside_site ON task (site) WHERE state IN (1, 3);
 CREATE INDEX task_expiry ON task (expires_at) WHERE expires_at IS NOT NULL AND state <> 2;
+CREATE INDEX task_part ON task (run, part) WHERE part IS NOT NULL;
 CREATE INDEX task_leased ON task (lease_until) WHERE state = 2;
 
 CREATE TABLE worker (

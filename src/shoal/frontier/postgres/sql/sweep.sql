@@ -37,7 +37,7 @@ BEGIN
     more := more OR _many = _most;
     PERFORM release_stray(_now, _most);
     PERFORM finish_runs(_now);
-    PERFORM finish_forgotten(_now);
+    PERFORM finish_forgotten(_now, 1000);
     WITH old AS (
         DELETE FROM item USING (
             SELECT i.run, i.id
@@ -51,7 +51,7 @@ BEGIN
     SELECT coalesce(sum(o.n), 0), count(*) INTO items_deleted, _many FROM old AS o;
     more := more OR _many = _most;
     UPDATE run SET results_until = NULL
-    WHERE results_until <= _now AND NOT EXISTS (SELECT 1 FROM item AS i WHERE i.run = run.id);
+    WHERE results_until <= _now AND NOT is_job AND NOT EXISTS (SELECT 1 FROM item AS i WHERE i.run = run.id);
     DELETE FROM cache WHERE key = ANY (ARRAY(
         SELECT c.key FROM cache AS c WHERE c.expires_at <= _now LIMIT _most FOR UPDATE SKIP LOCKED));
     DELETE FROM note USING (

@@ -17,6 +17,8 @@ BEGIN
     ELSIF _state = 'leaving' THEN
         IF _run.state IN ('finished', 'cancelled') THEN
             RETURN false;
+        ELSIF _run.is_job THEN
+            RAISE EXCEPTION 'run % is a job', _run_id USING ERRCODE = 'SH403';
         END IF;
         PERFORM change_run(_now, _run_id, 'pause');
     ELSIF _run.state <> 'paused' OR (_state = 'left' AND count_held(_run_id) > 0) THEN
