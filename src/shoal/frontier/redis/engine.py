@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shoal.clock import Clock
-from shoal.errors import UsageError
-from shoal.frontier.jobs import Jobs, Registry
 from shoal.frontier.redis.address import read_address
 from shoal.frontier.redis.exits import RedisExits
 from shoal.frontier.redis.frontier import RedisFrontier
+from shoal.frontier.redis.jobs import RedisJobs, RedisRegistry
 from shoal.frontier.redis.moving import RedisMover
 from shoal.frontier.redis.opening import open_store
 from shoal.frontier.redis.partitions import Partitions
@@ -18,8 +17,6 @@ from shoal.frontier.redis.store import Store
 from shoal.frontier.redis.wire import entry_rows
 from shoal.frontier.schema import Schema
 from shoal.kept import Entry
-
-NO_JOBS = "Redis cannot keep jobs of the gateway yet. Serve from SQLite: --engine sqlite:///shoal.db."
 
 
 class RedisCache:
@@ -60,15 +57,9 @@ class RedisEngine:
         self.exits = RedisExits(store)
         self.frontier = RedisFrontier(store, partitions, self.reader, self.exits)
         self.cache = RedisCache(store)
+        self.jobs = RedisJobs(store, partitions)
+        self.registry = RedisRegistry(store)
         self.mover = RedisMover(store, partitions, self.reader)
-
-    @property
-    def jobs(self) -> Jobs:
-        raise UsageError(NO_JOBS)
-
-    @property
-    def registry(self) -> Registry:
-        raise UsageError(NO_JOBS)
 
     async def close(self) -> None:
         await self._store.close()

@@ -10,7 +10,7 @@ import msgspec
 
 from shoal.clock import Moment
 from shoal.errors import UnknownRun, UsageError
-from shoal.frontier.moving import Cargo, Move, MoveState, PackedRun, Stored
+from shoal.frontier.moving import Cargo, Move, MoveState, PackedRun, Stored, job_stays
 from shoal.frontier.protocol import NewRun
 from shoal.frontier.redis.packing import Packing
 from shoal.frontier.redis.partitions import Partitions, pairs
@@ -47,6 +47,8 @@ class RedisMover:
         """Partitions grant nothing once they know that a run is leaving; so where nothing is held, nothing comes."""
         if after.state is MoveState.LEFT and await self.held(run_id):
             return False
+        if after.state is MoveState.LEAVING and await self._is_job(run_id):
+            raise job_stays(run_id)
         standing = await self._partitions.change(
             "turn",
             run_id,
@@ -144,6 +146,10 @@ class RedisMover:
                     *(self._store.call("forget_keys", partition, part) for part in _parts(int(found[3])))
                 )
                 await self._store.call("forget_run", partition, {"run": run_id})
+
+    async def _is_job(self, run_id: str) -> bool:
+        found = await self._store.call("read_run", 0, {"run": run_id})
+        return found is not None and bool(await self._store.command("EXISTS", f"{self._store.tag(0)}:j:{found[3]}"))
 
     async def _bring(self, run_id: str, move: Move, verb: str, rows: Mapping[int, Sequence[Any]]) -> None:
         await asyncio.gather(

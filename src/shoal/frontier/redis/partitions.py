@@ -88,7 +88,7 @@ class Partitions:
         else:
             with contextlib.suppress(UnknownRun):
                 await self.enqueue(target, run_id, msgspec.Raw(content), name)
-        return _names(await self._store.call("delivered", source, {"serial": serial}))
+        return _names(await self._store.call("delivered", source, {"serials": [serial]}))
 
     async def tidy(self) -> None:
         """Finish what a crash may have left half done: parcels, states that not all partitions know, revivals."""

@@ -5,7 +5,7 @@ What a partition holds, each name behind the tag `{prefix:partition}:`. <run> an
     meta                version, partitions, and the counters that number runs, lines, tasks and parcels
     runs, r:<run>       numbers of runs by their ids; what a run is, and its state
     c:<run>             counters of a run
-    s:<run>:<bucket>    keys that a run has seen, as 64-bit numbers in 2**14 sets
+    s:<run>:<bucket>    keys that a run has seen, as 64-bit numbers in 2**14 sets; those of a job in one, s:<run>:j
     lines, ln, lc, tot  lines by name, lines by number, their counts, counts by scraper and lane
     act:…, ql:<queue>   lines in use by scraper and lane, lines of a queue
     held                lines that are held back because their run is paused or cancelled
@@ -24,10 +24,17 @@ What a partition holds, each name behind the tag `{prefix:partition}:`. <run> an
     bx, b:<exit>        exits that may not visit some sites, and those sites, each by the end of that
     n:<stream>, nx      notes, and those that do not stay by the end of their time
     k:<key>             the cache
+    jv, g:<run>         versions of jobs by id; for each group of a job, how many of its tasks have not ended
+    j:<run>, jobs       what a run has besides if it is a job; all jobs by number, and
+    jo:<owner>, jk      those of an owner, and of each of an owner's keys
+    jqs, jq:…, je:…     queues of jobs; the jobs of each that have not ended, by number; those that ended lately
+    jc, jx, jg          ended jobs with a callback; by the time their results go; and by the time when these have gone
+    quota, rec:<kind>   what owners have used of their quotas; records
     out, outz, in       parcels for other partitions, their order, and those that arrived here
     cancelled, thaw, spread, revived    runs with something left to do for a sweep
 
 A task is in exactly one place: packed with its site (q, o, z), aside, in its lease, or dead; and moves with its entry.
+When a job is cancelled, its ready tasks are counted out at once (`emptied`); claims throw away what they meet of them.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class JobContract:
 
     async def test_groups_end_with_their_last_task(self, harness: Harness) -> None:
         scene = JobScene(harness)
-        await scene.submit(new_job("one", search("milk"), search("eggs"), "a.example/plain"))
+        await scene.submit(new_job("one", search("milk"), search("eggs"), "shop.example/plain"))
         milk, eggs, plain = await scene.claim(3)
         assert (await scene.status("one")).groups_left == 2, "a page of no group is of no group"
         more = page("shop.example/milk/2", extra=Extra(group="milk"))

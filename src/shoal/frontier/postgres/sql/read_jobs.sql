@@ -18,7 +18,8 @@ BEGIN
                sum(d.expired) AS expired, sum(d.dropped) AS dropped, sum(d.cancelled) AS cancelled, sum(d.items) AS items,
                sum(d.requests) AS requests, sum(d.received) AS received, sum(d.retries) AS retries,
                sum(d.snoozes) AS snoozes, sum(d.crashes) AS crashes, sum(d.duplicates) AS duplicates,
-               sum(d.refused) AS refused, sum(d.late) AS late
+               sum(d.refused) AS refused, sum(d.late) AS late, sum(d.saved_requests) AS saved_requests,
+               sum(d.saved_bytes) AS saved_bytes
         FROM tally_change AS d
         WHERE d.xid >= (SELECT g.upto FROM ledger AS g)
         GROUP BY d.run
@@ -33,7 +34,9 @@ BEGIN
                      coalesce(t.crashes, 0) + coalesce(d.crashes, 0),
                      coalesce(t.duplicates, 0) + coalesce(d.duplicates, 0),
                      coalesce(t.refused, 0) + coalesce(d.refused, 0),
-                     coalesce(t.late, 0) + coalesce(d.late, 0)]::bigint[] AS counts
+                     coalesce(t.late, 0) + coalesce(d.late, 0),
+                     coalesce(t.saved_requests, 0) + coalesce(d.saved_requests, 0),
+                     coalesce(t.saved_bytes, 0) + coalesce(d.saved_bytes, 0)]::bigint[] AS counts
         FROM unnest(_id, _known) AS u (run_id, known)
         CROSS JOIN LATERAL (
             SELECT run.id, run.run_id, run.state, run.scraper, run.queue, run.created_at, run.ended_at, run.results_until
@@ -43,7 +46,8 @@ BEGIN
                    sum(t.expired) AS expired, sum(t.dropped) AS dropped, sum(t.cancelled) AS cancelled,
                    sum(t.items) AS items, sum(t.requests) AS requests, sum(t.received) AS received,
                    sum(t.retries) AS retries, sum(t.snoozes) AS snoozes, sum(t.crashes) AS crashes,
-                   sum(t.duplicates) AS duplicates, sum(t.refused) AS refused, sum(t.late) AS late
+                   sum(t.duplicates) AS duplicates, sum(t.refused) AS refused, sum(t.late) AS late,
+                   sum(t.saved_requests) AS saved_requests, sum(t.saved_bytes) AS saved_bytes
             FROM tally AS t WHERE t.run = r.id) AS t
         LEFT JOIN changes AS d ON d.run = r.id
     ), news AS MATERIALIZED (

@@ -4,10 +4,11 @@
 local function admit(run, groups)
     local number, rules, accepted, offered = run.number, run.rules, 0, 0
     local seen = base .. 's:' .. number .. ':'
+    local all_seen = rules.job and seen .. 'j' -- few enough for one set
     for _, group in ipairs(groups) do
         local flat, fresh, size = group[5], {}, 0
         for at = 1, #flat, 4 do
-            if not flat[at + 1] or call('SADD', seen .. flat[at + 2], flat[at + 1]) == 1 then
+            if not flat[at + 1] or call('SADD', all_seen or seen .. flat[at + 2], flat[at + 1]) == 1 then
                 size = size + 1
                 fresh[size] = at
             end
@@ -48,6 +49,9 @@ local function admit(run, groups)
             serial = serial + 1
             local id = serial * partitions + partition
             local entry = pack(id) .. alike .. flat[at + 3]
+            if rules.job then
+                jobs.count_part(run, flat[at + 3], 1)
+            end
             if expires > 0 then
                 watch_expiry(expires, id, number, line.number, name)
             end

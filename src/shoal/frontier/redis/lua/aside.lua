@@ -83,8 +83,12 @@ local function trim(line, name)
     local data = queue_of(line, name)
     change_queue(line, name)
     for at = #data, FIRST, -1 do
-        local _, _, _, _, expires = unpack_some(data[at], 4, 0)
+        local _, _, _, number, expires = unpack_some(data[at], 4, 0)
         if expires > 0 and expires <= now then
+            local run = run_of(number)
+            if run then
+                jobs.leave_part(run, data[at])
+            end
             table.remove(data, at)
         end
     end
@@ -97,9 +101,13 @@ local function trim(line, name)
         for _ = 1, 40 do
             local entries, stale = call(sorted and 'ZRANGE' or 'LRANGE', key, 0, 63), 0
             for _, entry in ipairs(entries) do
-                local _, _, _, _, expires = unpack_some(entry, 4, 0)
+                local _, _, _, number, expires = unpack_some(entry, 4, 0)
                 if expires == 0 or expires > now then
                     break
+                end
+                local run = run_of(number)
+                if run then
+                    jobs.leave_part(run, entry)
                 end
                 stale = stale + 1
             end
@@ -151,17 +159,22 @@ local function end_expired(most)
         local id, number, line, name = string.match(member, '^(%d+):(%d+):(%d+):(.*)$')
         local run = run_of(tonumber(number))
         line = tonumber(line)
-        local leaving = way_of(run) == 'leaving'
+        local over = not run or run.emptied -- counted before
+        local leaving = run and way_of(run) == 'leaving'
         if leaving then -- what is being carried away is left as it is
             later[#later + 1] = now + 60000
             later[#later + 1] = member
         elseif call('HEXISTS', base .. 'aside', id) == 1 then
+            if run.rules.job then
+                local _, _, _, _, entry = unpack_some(call('HGET', base .. 'aside', id), 4, 0)
+                jobs.leave_part(run, entry)
+            end
             take_aside(id, number, line, name)
         else
             touched[line] = touched[line] or {}
             touched[line][name] = true
         end
-        if not leaving then
+        if not leaving and not over then
             count(run, 'waiting', -1)
             count(run, 'expired', 1)
             move(run, line_of(line), -1, 0)

@@ -1,14 +1,15 @@
 -- Runs and lines, and what this script adds to their counters. Written once, by close_books.
 -- r:<run> what a run is, c:<run> its counters, lines/ln/lc the lines by name, by number, and their counts.
-local runs, lines = {}, {}
+local runs, lines, jobs = {}, {}, {}
 local decides = false -- whether this script is the one that decides how a run is
 
 local function run_of(number)
     local run = runs[number]
     if run == nil then
-        local row = call('HMGET', base .. 'r:' .. number, 'id', 'state', 'sealed', 'rules', 'move')
+        local row = call('HMGET', base .. 'r:' .. number, 'id', 'state', 'sealed', 'rules', 'move', 'emptied')
         run = row[1] and {number = number, id = row[1], state = row[2], sealed = row[3] == '1',
-                          rules = cmsgpack.unpack(row[4]), move = row[5], counts = {}, lines = {}} or false
+                          rules = cmsgpack.unpack(row[4]), move = row[5], emptied = row[6], counts = {}, parts = {},
+                          lines = {}} or false
         runs[number] = run
     end
     return run
@@ -71,6 +72,9 @@ local function move(run, line, waiting, leased)
     if waiting + leased ~= 0 then
         count(run, line.counter, waiting + leased)
     end
+    if run.rules.job and leased ~= 0 then
+        count(run, 'l:' .. line.lane, leased)
+    end
 end
 
 local function close_lines()
@@ -94,12 +98,72 @@ local function close_lines()
     end
 end
 
-local function keep_results(run)
-    if run.rules.results_ttl then
-        local over = now + run.rules.results_ttl
-        call('HSET', base .. 'r:' .. run.number, 'results_until', over)
-        call('ZADD', base .. 'res', over, run.number)
+-- A task of a job comes, or goes for good: its group has one more, or one less. Bodies end with `extra`, or with nil.
+function jobs.count_part(run, body, amount)
+    if string.byte(body, -1) ~= 192 then
+        local readable, extra = pcall(cjson.decode, unpack_all(body)[4]) -- what is nested too deeply has no group
+        local group = readable and extra.group
+        if type(group) == 'string' then
+            run.parts[group] = (run.parts[group] or 0) + amount
+        end
     end
+end
+
+function jobs.leave_part(run, entry)
+    if run.rules.job then
+        jobs.count_part(run, cut(entry, unpack_some(entry, 6, 0) + 1), -1)
+    end
+end
+
+-- The first partition knows jobs by what becomes of them.
+function jobs.ended(run, over)
+    if run.rules.job and partition == 0 then
+        local number, queue = run.number, run.rules.queue
+        call('ZREM', base .. 'jq:' .. queue, number)
+        call('ZADD', base .. 'je:' .. queue, now, number)
+        if over then
+            call('ZADD', base .. 'jx', over, number)
+        end
+        if call('HEXISTS', base .. 'j:' .. number, 'callback') == 1 then
+            call('ZADD', base .. 'jc', number, number)
+        end
+    end
+end
+
+function jobs.goes_on(run)
+    if run.rules.job and partition == 0 then
+        local number, queue = run.number, run.rules.queue
+        call('ZADD', base .. 'jq:' .. queue, number, number)
+        call('ZREM', base .. 'je:' .. queue, number)
+        call('ZREM', base .. 'jx', number)
+        call('ZREM', base .. 'jc', number)
+    end
+end
+
+-- The version of a job in this partition: how many of its tasks have ended here, and the step of its life.
+local STEPS = {paused = 2, finished = 3, cancelled = 4}
+function jobs.close(run, row)
+    for group, amount in pairs(run.parts) do
+        if amount ~= 0 and call('HINCRBY', base .. 'g:' .. run.number, group, amount) <= 0 then
+            call('HDEL', base .. 'g:' .. run.number, group)
+        end
+    end
+    run.parts = {}
+    local ended = (row[4] or 0) + (row[5] or 0) + (row[6] or 0) + (row[7] or 0) + (row[8] or 0)
+    local begun = (row[2] or 0) + (row[9] or 0) > 0 and 1 or 0
+    call('HSET', base .. 'jv', run.id, text(8 * ended + (STEPS[run.state] or begun)))
+end
+
+-- Results of other runs are deleted by sweeps, those of jobs where jobs expire.
+local function keep_results(run)
+    local over = run.rules.results_ttl and now + run.rules.results_ttl
+    if over then
+        call('HSET', base .. 'r:' .. run.number, 'results_until', over)
+        if not run.rules.job then
+            call('ZADD', base .. 'res', over, run.number)
+        end
+    end
+    jobs.ended(run, over)
 end
 
 local function finish(run)
@@ -114,6 +178,7 @@ local function reopen(run)
     call('HSET', key, 'state', 'running')
     call('HDEL', key, 'ended_at', 'results_until')
     call('ZREM', base .. 'res', run.number)
+    jobs.goes_on(run)
     if partitions > 1 and not decides then -- the others are to know
         call('SADD', base .. 'revived', run.id)
     end
@@ -125,7 +190,7 @@ local function close_books()
     close_lines()
     local quiet = {}
     for number, run in pairs(runs) do
-        if run and next(run.counts) then
+        if run and (next(run.counts) or next(run.parts)) then
             local key = base .. 'c:' .. number
             for name, amount in pairs(run.counts) do
                 if amount ~= 0 then
@@ -133,8 +198,10 @@ local function close_books()
                 end
             end
             run.counts = {}
+            local row = run.rules.job
+                and call('HMGET', key, 'waiting', 'leased', 'outbox', 'done', 'dead', 'expired', 'dropped', 'cancelled', 'requests')
             if run.sealed and run.state == 'running' then
-                local row = call('HMGET', key, 'waiting', 'leased', 'outbox')
+                row = row or call('HMGET', key, 'waiting', 'leased', 'outbox')
                 if (row[1] or '0') == '0' and (row[2] or '0') == '0' and (row[3] or '0') == '0' then
                     if partitions == 1 then
                         finish(run)
@@ -142,6 +209,9 @@ local function close_books()
                         quiet[#quiet + 1] = run.id
                     end
                 end
+            end
+            if run.rules.job then
+                jobs.close(run, row)
             end
         end
     end

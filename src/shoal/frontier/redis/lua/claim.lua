@@ -246,8 +246,14 @@ local function take_heads(line, name, site, queue, openings, rules, pace, horizo
         end
         local _, id, _, number, expires = unpack_some(entry, 4, 0)
         local run = run_of(number)
-        if expires > 0 and expires <= now then
+        if not run or run.emptied then -- its end was counted before
             spare = spare - 1
+            if expires > 0 then
+                no_longer_expiring[#no_longer_expiring + 1] = expiry_member(id, number, line.number, name)
+            end
+        elseif expires > 0 and expires <= now then
+            spare = spare - 1
+            jobs.leave_part(run, entry)
             if call('ZREM', base .. 'x', expiry_member(id, number, line.number, name)) == 1 then
                 ended_at_claim = ended_at_claim + 1
                 count(run, 'waiting', -1)
@@ -269,6 +275,9 @@ local function take_heads(line, name, site, queue, openings, rules, pace, horizo
                 move(run, line, -1, 0)
             else
                 grant(line, name, site, openings[opening], rules, pace, run, entry, id)
+                if line.auto_ack then
+                    jobs.leave_part(run, entry)
+                end
                 opening = opening + 1
             end
         end

@@ -21,6 +21,9 @@ for index, letter in ipairs(fetch(base .. 'dead:' .. run.number, ids)) do
         open_site(site_of(name), run.rules)
         place(number, name, id, priority, entry)
         move(run, line, 1, 0)
+        if run.rules.job then
+            jobs.count_part(run, cut(letter, next_at + 1), 1)
+        end
         done = done + 1
     end
 end

@@ -207,6 +207,9 @@ local function end_task(run, line, name, lease, entry_at, rest)
     local kind = rest[1]
     if entry_at > 0 then
         count(run, 'leased', -1)
+        if run.rules.job and kind ~= RETRY and kind ~= SNOOZE then
+            jobs.leave_part(run, cut(lease, entry_at + 1))
+        end
         if run.state ~= 'cancelled' and kind ~= DONE then
             return apply(run, line, name, cut(lease, entry_at + 1), kind, rest[2], rest[4], rest[5])
         end

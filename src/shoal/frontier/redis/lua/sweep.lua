@@ -70,9 +70,11 @@ local function bring_back(found, hands)
                 if run.state == 'cancelled' then
                     count(run, 'cancelled', 1)
                     refused = refused + 1
+                    jobs.leave_part(run, entry)
                 elseif charged == 1 and crashes + 1 >= run.rules.crashes then
                     bury(run, line.number, name, entry, question.reason .. (crashes + 1) .. question.reason_end, 0, 1)
                     buried = buried + 1
+                    jobs.leave_part(run, entry)
                 else
                     entry = pack(number, priority, owner, ends, attempts, crashes + charged)
                         .. cut(entry, next_at + 1)
@@ -142,7 +144,32 @@ local function cancel_line(run, number, budget)
     return done
 end
 
--- Waiting tasks of cancelled runs. In a shared queue the ready ones are ended by the claim that meets them.
+-- The ready tasks of a cancelled job end all at once, wherever they are: only their number is needed for that. Claims
+-- throw away what they meet of them later.
+local function empty_job(run, budget)
+    local key = base .. 'c:' .. run.number
+    if budget <= 0 or call('EXISTS', base .. 'a:' .. run.number, base .. 'h:' .. run.number) > 0 then
+        return 0
+    end
+    local done = 0
+    for _, name in ipairs(call('HKEYS', key)) do
+        local lane = string.match(name, '^lane:(.*)$')
+        if lane then
+            local row = call('HMGET', key, name, 'l:' .. lane)
+            local ready = row[1] - (row[2] or 0) + (run.counts[name] or 0) - (run.counts['l:' .. lane] or 0)
+            count(run, 'waiting', -ready)
+            count(run, 'cancelled', ready)
+            move(run, line_for(run, lane), -ready, 0)
+            done = done + ready
+        end
+    end
+    run.emptied = true
+    call('HSET', base .. 'r:' .. run.number, 'emptied', 1)
+    return done
+end
+
+-- Waiting tasks of cancelled runs. In a shared queue the ready ones are ended by the claim that meets them, except those
+-- of jobs.
 local function end_cancelled()
     local done = 0
     for _, number in ipairs(call('SRANDMEMBER', base .. 'cancelled', 100)) do
@@ -153,6 +180,8 @@ local function end_cancelled()
             for _, line in ipairs(call('SMEMBERS', base .. 'ql:' .. run.rules.queue)) do
                 done = done + cancel_line(run, tonumber(line), MOST - done)
             end
+        elseif run.rules.job and not run.emptied then
+            done = done + empty_job(run, MOST - done)
         end
         local waiting = tonumber(call('HGET', base .. 'c:' .. number, 'waiting') or 0) + (run.counts.waiting or 0)
         if waiting <= 0 then
