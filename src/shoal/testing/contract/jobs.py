@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from shoal.errors import UsageError
 from shoal.frontier.jobs import ANY, Admission, Backlog, Callback, JobState, JobStatus, NewJob, Quota, Submitted
+from shoal.frontier.moving import Move, MoveState
 from shoal.frontier.protocol import NewRun
 from shoal.task import Extra, Lease, NewTask, Policy, RunState
 from shoal.testing.contract.harness import Capability, Harness, needs
@@ -222,6 +224,13 @@ class JobContract:
         assert (await scene.status("d")).position == 1
         (answer,) = await scene.submit(new_job("e", "a.example/e"))
         assert answer.position == 2
+
+    async def test_a_job_stays_where_its_client_asks_for_it(self, harness: Harness) -> None:
+        scene = JobScene(harness)
+        await scene.submit(new_job("one", "a.example/1"))
+        with pytest.raises(UsageError, match="'one' is a job of the gateway: it stays"):
+            await scene.engine.mover.turn("one", None, Move("one", 1, MoveState.LEAVING, "elsewhere"))
+        assert len(await scene.claim(9)) == 1
 
     # Submitting twice
 
