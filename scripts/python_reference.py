@@ -31,6 +31,8 @@ ORDER = (
     "AsyncOrchestrator",
     "Client",
     "AsyncClient",
+    "verify_webhook",
+    "webhook_secret",
 )
 WIDTH = 110
 EXPLAINS = re.compile(r"`\w+`(?:(?:, | and )`\w+`)*(?::| is | are | collects )").match
@@ -44,11 +46,11 @@ def python_page() -> str:
         raise SystemExit(f"ORDER lacks or has too much: {offered ^ set(ORDER)}")
     parts = [NOTE, "# Python", INTRODUCTION]
     for name in ORDER:
-        parts += _of_class(name, getattr(shoal, name))
+        parts += _of(name, getattr(shoal, name))
     return "\n\n".join(parts) + "\n"
 
 
-def _of_class(name: str, offered: type) -> list[str]:
+def _of(name: str, offered: type | FunctionType) -> list[str]:
     parts = [f"## {name}", _call(name, offered), _prose(offered)]
     for method, value in vars(offered).items():
         if method.startswith("_") or not isinstance(value, FunctionType | classmethod | property):

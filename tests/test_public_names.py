@@ -20,6 +20,8 @@ PROMISED = [
     "Scraper",
     "Sitemap",
     "__version__",
+    "verify_webhook",
+    "webhook_secret",
 ]
 
 

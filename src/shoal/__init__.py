@@ -10,6 +10,7 @@ from shoal.routes import Route
 from shoal.scraper import Scraper
 from shoal.sitemap import Sitemap
 from shoal.version import __version__
+from shoal.webhook import verify_webhook, webhook_secret
 
 if TYPE_CHECKING:
     from shoal.client.asynchronous import AsyncClient
@@ -29,6 +30,8 @@ __all__ = [
     "Scraper",
     "Sitemap",
     "__version__",
+    "verify_webhook",
+    "webhook_secret",
 ]
 
 

@@ -18,6 +18,7 @@ ShoalError
     ├── RequestRefused      the gateway says what is wrong with the request
     │   └── UnknownJob      no such job, or its results are gone
     ├── GatewayUnavailable  nobody answers, or only "not now", for as long as the client has patience
+    ├── BadWebhook          a message that claims to come from a gateway, and does not
     ├── JobFailed           the job has ended, and is not complete
     └── JobUnfinished       the job has not ended in the time that was given for it
 
@@ -138,6 +139,10 @@ class UnknownJob(RequestRefused):
 
 class GatewayUnavailable(GatewayError):
     """The gateway could not be asked. Whatever was submitted may be submitted again under the same idempotency key."""
+
+
+class BadWebhook(GatewayError):
+    """A message is not from the gateway, was changed on its way, or is too old to be believed."""
 
 
 class JobFailed(GatewayError):

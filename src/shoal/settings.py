@@ -163,6 +163,12 @@ class ServeSettings(BaseModel):
     max_waiting: int = Field(
         default=20_000, ge=0, description="Clients that one process lets wait at once; more are answered at once."
     )
+    webhook_attempts: int = Field(
+        default=30,
+        ge=1,
+        le=1000,
+        description="How often a webhook is tried before it is a dead letter: at first seconds apart, then 5 minutes.",
+    )
     start_timeout: Seconds = Field(
         default=10.0, gt=0, description="Most time for the `@start` of a scraper; then the job fails. Unit: seconds."
     )

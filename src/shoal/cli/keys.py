@@ -16,6 +16,7 @@ from shoal.frontier.jobs import Registry
 from shoal.gateway.keys import ApiKey, Scope, find_key, new_key, store_key, stored_keys
 from shoal.loop import in_loop
 from shoal.settings_file import load
+from shoal.webhook import webhook_secret
 
 Result = TypeVar("Result")
 
@@ -48,10 +49,11 @@ def create(
     secret, key = new_key(name, scopes, limit, scraper, SystemClock().now())
     _with_registry(engine, config, lambda registry: store_key(registry, key))
     if as_data:
-        print_json({"key": secret, **_as_json(key)})
+        print_json({"key": secret, "webhook_secret": webhook_secret(secret), **_as_json(key)})
     else:
         print_line(secret)
         say(f"This is the key {key.key_id} ({name}). It is not shown again.")
+        say(f"Webhooks about its jobs are signed with {webhook_secret(secret)}.")
 
 
 @app.command("list")

@@ -144,5 +144,7 @@ def options_from(settings: Settings) -> GatewayOptions:
         max_waiting=serve.max_waiting,
         max_queue=serve.max_queue,
         cors=tuple(serve.cors),
+        agent=settings.agent,
+        webhook_attempts=serve.webhook_attempts,
         guard=Guard(settings.guard.networks),
     )

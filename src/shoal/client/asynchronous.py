@@ -38,9 +38,10 @@ class AsyncClient:
         *,
         urls: list[str] | None = None,
         idempotency_key: str | None = None,
+        callback: str | None = None,
     ) -> Job:
         """As Client.submit."""
-        return await self._do(self._talker.submit(scraper, input, urls, idempotency_key or str(uuid.uuid4())))
+        return await self._do(self._talker.submit(scraper, input, urls, idempotency_key or str(uuid.uuid4()), callback))
 
     async def wait(
         self, job_id: str, *, within: float | None = None, on_news: Callable[[Job], object] | None = None

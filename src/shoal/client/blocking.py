@@ -43,15 +43,16 @@ class Client:
         *,
         urls: list[str] | None = None,
         idempotency_key: str | None = None,
+        callback: str | None = None,
     ) -> Job:
         """Submit a job for a scraper: with its input (a mapping or a pydantic model), or with URLs.
 
         When this returns, the job is stored, and survives the death of any process.
 
         `idempotency_key`: what makes the submission the same one when it is made again, later or by another program
-        (None = this call makes one up).
+        (None = this call makes one up). `callback`: a URL that is told when the job has ended (see `verify_webhook`).
         """
-        return self._do(self._talker.submit(scraper, input, urls, idempotency_key or str(uuid.uuid4())))
+        return self._do(self._talker.submit(scraper, input, urls, idempotency_key or str(uuid.uuid4()), callback))
 
     def wait(self, job_id: str, *, within: float | None = None, on_news: Callable[[Job], object] | None = None) -> Job:
         """Wait until the job is complete, and return it with its results.

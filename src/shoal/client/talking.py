@@ -96,9 +96,13 @@ class Talker:
                 raise UsageError("An API key is one line of plain ASCII text, as `shoal keys create` printed it.")
             self._headers["authorization"] = f"Bearer {api_key}"
 
-    def submit(self, scraper: str, given: Any, urls: list[str] | None, key: str) -> Talk[Job]:
+    def submit(
+        self, scraper: str, given: Any, urls: list[str] | None, key: str, callback: str | None = None
+    ) -> Talk[Job]:
         """Submit a job, once, however often it has to be sent."""
         order = {"scraper": scraper, "input": given} if urls is None else {"scraper": scraper, "urls": urls}
+        if callback is not None:
+            order["callback"] = callback
         body = msgspec.json.encode(order, enc_hook=_as_json)
         headers = {"content-type": "application/json", "idempotency-key": key}
         reply = yield from self._ask(Ask("POST", "/jobs", headers, body))

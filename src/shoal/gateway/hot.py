@@ -28,6 +28,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scraper: str
     input: msgspec.Raw = msgspec.Raw(b"null")
     urls: list[str] | None = None
+    callback: str | None = None
 
 
 _order = msgspec.json.Decoder(Order)
@@ -52,7 +53,8 @@ async def submit_input(service: Service, scope: Scope, receive: Receive, scraper
     service.submissions.check()
     key = await whose(service, scope)
     body = await read_body(scope, receive, service.options.max_body)
-    accepted = await service.submit(key, scraper, body, None, header(scope, b"idempotency-key"), body)
+    callback = query(scope).get("callback")
+    accepted = await service.submit(key, scraper, body, None, header(scope, b"idempotency-key"), body, callback)
     return _accepted(key, accepted)
 
 
@@ -70,7 +72,8 @@ async def submit_order(service: Service, scope: Scope, receive: Receive) -> Answ
         raise Problem(400, "bad-json", f"The body is not JSON: {error}.") from None
     if given is not None and order.urls is not None:
         raise Problem(422, "bad-input", "A job has an input or a list of URLs, not both.")
-    accepted = await service.submit(key, order.scraper, given, order.urls, header(scope, b"idempotency-key"), body)
+    once = header(scope, b"idempotency-key")
+    accepted = await service.submit(key, order.scraper, given, order.urls, once, body, order.callback)
     return _accepted(key, accepted)
 
 

@@ -10,6 +10,7 @@ from shoal.frontier.jobs import Registry
 from shoal.gateway.answer import Problem
 from shoal.gateway.keys import ANYBODY, ApiKey, Scope, hashed, stored_keys
 from shoal.gateway.reach import Reach
+from shoal.webhook import secret_of_hash
 
 LOAD_EVERY = 2.0
 """Seconds by which a revoked key is refused by every process."""
@@ -40,6 +41,11 @@ class KeyRing:
             await asyncio.sleep(LOAD_EVERY)
             with suppress(Problem):
                 await self.load()
+
+    def webhook_secret(self, key_id: str) -> str | None:
+        """What messages to the holder of a key are signed with, also if it was revoked; None = it is not known here."""
+        found = [key.hash for key in self._by_hash.values() if key.key_id == key_id]
+        return secret_of_hash(found[0]) if found else None
 
     async def who(self, given: str | None) -> ApiKey:
         """Whose request this is. Raises Problem 401 for no key where one is needed, and for one that is not good."""

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+CALLBACK = "Where to POST that the job has ended. Only with an API key, whose secret signs the message."
+
 State = Literal["queued", "processing", "complete", "failed", "cancelled"]
 
 
@@ -17,6 +19,7 @@ class Order(BaseModel):
     scraper: str = Field(description="Name of the scraper, as in `GET /scrapers`.")
     input: Any = Field(default=None, description="What the scraper's input model asks for.")
     urls: list[str] | None = Field(default=None, description="Pages to fetch, instead of an input.")
+    callback: str | None = Field(default=None, description=CALLBACK)
 
 
 class Refusal(BaseModel):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Header, Path, Query
 
-from shoal.gateway.models import Accepted, Job, Order, ProblemDocument
+from shoal.gateway.models import CALLBACK, Accepted, Job, Order, ProblemDocument
 from shoal.gateway.preparing import Offer
 
 JOB_ID = Annotated[str, Path(description="As the submission was answered.")]
@@ -48,6 +48,7 @@ IdempotencyKey = Annotated[
     ),
 ]
 IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", description="The ETag of what you have.")]
+CallbackQuery = Annotated[str | None, Query(description=CALLBACK)]
 Wait = Annotated[
     float | None,
     Query(
@@ -69,7 +70,7 @@ def declare_hot_routes(app: FastAPI, offers: dict[str, Offer], named: set[str]) 
             tags=["submit"],
             summary=f"Submit a job for {name}",
             operation_id=f"submit_{name}",
-        )(_taking(scraper.input))
+        )(_taking(scraper.input, callback=True))
     app.post(
         "/jobs",
         status_code=202,
@@ -89,13 +90,17 @@ def declare_hot_routes(app: FastAPI, offers: dict[str, Offer], named: set[str]) 
         )(_show)
 
 
-def _taking(model: Any) -> Callable[..., Awaitable[None]]:
+def _taking(model: Any, *, callback: bool = False) -> Callable[..., Awaitable[None]]:
     async def submit(**_: Any) -> None: ...
 
     parameters = [
         inspect.Parameter("body", inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[model, Body()]),
         inspect.Parameter("idempotency_key", inspect.Parameter.KEYWORD_ONLY, annotation=IdempotencyKey, default=None),
     ]
+    if callback:
+        parameters.append(
+            inspect.Parameter("callback", inspect.Parameter.KEYWORD_ONLY, annotation=CallbackQuery, default=None)
+        )
     submit.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return submit
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from shoal.clock import Millis
 from shoal.fetch.guard import Guard
+from shoal.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +28,8 @@ class GatewayOptions:
     store_patience: float = 0.9
     """By when the store must have answered, so that clients hear within a second that it does not."""
     cors: tuple[str, ...] = field(default=())
+    agent: str = f"Shoal/{__version__}"
+    """What to call ourselves to those who receive webhooks."""
+    webhook_attempts: int = 30
     guard: Guard = field(default_factory=Guard)
     """What clients may have fetched. Workers ask their own again, about the addresses that they connect to."""

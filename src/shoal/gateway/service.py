@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from shoal.errors import UsageError
 from shoal.frontier.jobs import Admission, Backlog, JobState, JobStatus, Store, Submitted
 from shoal.frontier.protocol import DeadLetter, Item, ItemPage
 from shoal.gateway import documents
@@ -23,10 +24,16 @@ from shoal.gateway.preparing import Offer, Prepared, fingerprint
 from shoal.gateway.reach import Reach
 from shoal.gateway.submitting import Submissions
 from shoal.gateway.watching import Watch
+from shoal.gateway.webhooks import NAME as WEBHOOKS
+from shoal.gateway.webhooks import Webhooks, checked_callback
 from shoal.scraper import Scraper
 
 RESULTS_AT_ONCE = 200
 EXPIRE_EVERY = 2.0
+LOOK_FOR_ENDS = 0.5
+SHARE = 10.0
+"""Seconds between two looks for jobs that have ended and want to be told of; and so many times as long as one takes."""
+
 WORKER_SEEN = 60_000
 SHORTEST_ANONYMOUS_KEY = 16
 
@@ -44,6 +51,10 @@ class Service:
     """Everything that routes need. Made inside the event loop; `running` keeps it going."""
 
     def __init__(self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions) -> None:
+        if any(scraper.name == WEBHOOKS for scraper in scrapers):
+            raise UsageError(
+                f"A scraper that is served cannot be called {WEBHOOKS!r}: the gateway has one of that name."
+            )
         self.store = store
         self.options = options
         self.offers = {scraper.name: Offer(scraper, options) for scraper in scrapers}
@@ -53,6 +64,7 @@ class Service:
         self.keys = KeyRing(store.registry, self.reach)
         self.watch = Watch(store.jobs, self.reach)
         self.submissions = Submissions(store.jobs, self.reach, options.store_patience)
+        self.webhooks = Webhooks(store, self.reach, options, self.keys.webhook_secret)
         self.closing = False
         self._bench = Bench()
         self._items = Coalesced(self._read_items, RESULTS_AT_ONCE)
@@ -71,7 +83,8 @@ class Service:
                     self.watch.run(),
                     self.submissions.run(),
                     self._items.run(),
-                    self._keep_expiring(),
+                    self.webhooks.run(),
+                    self._keep_house(),
                 )
             ]
             yield
@@ -94,8 +107,12 @@ class Service:
         urls: list[str] | None,
         idempotency_key: str | None,
         asked: bytes,
+        callback: str | None = None,
     ) -> Accepted:
-        """Create a job. `asked`: the bytes that tell whether an idempotency key is used for the same thing."""
+        """Create a job. `asked`: the bytes that tell whether an idempotency key is used for the same thing.
+
+        `callback`: where to say that it has ended.
+        """
         offer = self.offers.get(scraper)
         if offer is None:
             known = ", ".join(sorted(self.offers))
@@ -104,10 +121,16 @@ class Service:
         self._check_room(offer)
         if idempotency_key is not None:
             _check_idempotency_key(idempotency_key, key)
+        called = None if callback is None else checked_callback(callback, key, self.options.guard)
         prepared = await offer.prepare(self._bench, body, urls)
-        print_ = fingerprint(scraper, asked)
+        print_ = fingerprint(scraper, asked + (called or b""))
         job = msgspec.structs.replace(
-            prepared.job, owner=key.key_id, key=idempotency_key, fingerprint=print_, quota=key.quota
+            prepared.job,
+            owner=key.key_id,
+            key=idempotency_key,
+            fingerprint=print_,
+            quota=key.quota,
+            callback=called,
         )
         submitted = await self.submissions.submit(job)
         if submitted.admission is Admission.REPEATED and submitted.fingerprint != print_:
@@ -210,18 +233,29 @@ class Service:
 
     async def _look_around(self) -> None:
         self.backlogs = {each.queue: each for each in await self.store.jobs.backlogs()}
-        workers = await self.store.reader.workers()
+        if WEBHOOKS in self.backlogs:
+            self.webhooks.look()
+        workers = [each for each in await self.store.reader.workers() if WEBHOOKS not in each.info.duties.scrapers]
         newest = max((worker.seen_at for worker in workers), default=0)
         self.workers = sum(worker.seen_at > newest - WORKER_SEEN for worker in workers)
 
-    async def _keep_expiring(self) -> None:
+    async def _keep_house(self) -> None:
+        """Callbacks first: a job is not forgotten before its end was told."""
+        loop = asyncio.get_running_loop()
+        expire_at = 0.0
         while True:
+            began = loop.time()
+            busy = False
             try:
-                expired = await self.reach.ask_patiently(lambda: self.store.jobs.expire(self.options.remember))
-                more = expired.more
+                busy = bool(await self.webhooks.dispatch())
+                took = loop.time() - began
+                if not busy and began >= expire_at:
+                    expired = await self.reach.ask_patiently(lambda: self.store.jobs.expire(self.options.remember))
+                    expire_at = began + (0.0 if expired.more else EXPIRE_EVERY)
+                    busy = expired.more
             except Problem:
-                more = False
-            await asyncio.sleep(0.05 if more else EXPIRE_EVERY)
+                took = 0.0
+            await asyncio.sleep(0.05 if busy else max(LOOK_FOR_ENDS, SHARE * took))
 
 
 def _has_ended(status: JobStatus) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
@@ -16,6 +16,7 @@ from shoal.clock import Clock, Millis, SystemClock, millis
 from shoal.errors import EngineError, EngineUnavailable, UsageError
 from shoal.fetch.guard import Guard
 from shoal.fetch.http import HttpFetcher
+from shoal.fetch.protocol import Fetcher
 from shoal.fetch.robots import RobotsBook
 from shoal.frontier.exits import NewExit
 from shoal.frontier.protocol import Ask, Duties, Engine, Granted, Renewal, Swept
@@ -86,6 +87,7 @@ class Worker:
     """Runs in one event loop, once. `run` ends when drained or stopped; what it held then is settled or given back.
 
     `finds`: what becomes of the pages that sitemaps list; None = they become tasks.
+    `around`: what stands between its tasks and the network; None = nothing.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Worker:
         clock: Clock | None = None,
         seed: int | None = None,
         finds: Finds | None = None,
+        around: Callable[[Fetcher], Fetcher] | None = None,
     ) -> None:
         self._engine = patient(engine)
         self._exits = ExitBook(options.exits, self._engine.exits, options.concurrency, guard=options.guard)
@@ -107,6 +110,7 @@ class Worker:
         self._clock = clock or SystemClock()
         self._chance = random.Random(seed)  # noqa: S311 - jitter, not secrets
         self._finds = finds
+        self._around = around
         self._held: dict[int, HeldLease] = {}
         self._tasks: dict[int, asyncio.Task[Settlement]] = {}
         self._talks = Talks(self._engine, self._clock, self._ask, lambda: self._held)
@@ -144,7 +148,8 @@ class Worker:
             robots = RobotsBook(self._engine.cache, options.user_agent, self._clock, options.max_crawl_delay)
             asks = Permission(fetcher, robots, self._clock, self._engine.frontier)
             sitemaps = SitemapReading(self._engine.frontier, self._finds)
-            self._executor = Executor(self._scrapers, fetcher, asks, notebook, self._clock, self._chance, sitemaps)
+            through = fetcher if self._around is None else self._around(fetcher)
+            self._executor = Executor(self._scrapers, through, asks, notebook, self._clock, self._chance, sitemaps)
             try:
                 await self._work_and_chores()
             except asyncio.CancelledError:
