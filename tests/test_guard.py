@@ -316,6 +316,18 @@ class TestWork:
             assert again.counters.done == 1, "whoever runs it may go where they like, robots.txt included"
             assert ("127.0.0.3", "/typed") in site.asked
 
+    async def test_a_robots_file_that_leads_inside_cannot_be_had(self, tmp_path: Path) -> None:
+        scraper = reader(obey_robots=True, retries=1)
+        async with everywhere() as site, opened(tmp_path) as engine:
+            inside = f"http://127.0.0.3:{site.port}/robots.txt"
+            site.pages = {"/robots.txt": (302, {"Location": inside}, "")}
+            crawled = await job(engine, scraper, Request(f"http://127.0.0.2:{site.port}/page"))
+            assert {path: letter.reason.text for path, letter in crawled.dead.items()} == {
+                "/robots.txt": f"robots.txt: {NOT_PUBLIC}",
+                "/page": "robots.txt could not be had",
+            }
+            assert site.asked == [("127.0.0.2", "/robots.txt")]
+
     async def test_a_worker_guards_jobs_unless_told_otherwise(self, tmp_path: Path) -> None:
         async with everywhere() as site, opened(tmp_path) as engine:
             crawled = await job(engine, reader(), Request(f"http://127.0.0.2:{site.port}/"), guard=None)

@@ -15,7 +15,7 @@ from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
 from shoal.fetch.robots import KEPT_WITHOUT_ANSWER, RobotsBook, RobotsRules, robots_url
 from shoal.fetch.robots_file import MAX_BYTES
 from shoal.frontier.protocol import Frontier
-from shoal.outcome import Blame, Done, Dropped, Outcome, Reason, Snoozed
+from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Snoozed
 from shoal.routes import MOST_PRIORITY
 from shoal.scraper import Scraper
 from shoal.task import Extra, Kind, NewTask, Task
@@ -118,10 +118,13 @@ class Permission:
                 self._remember_way(origin, task.site, url, hops)
                 raise
             except FetchError as error:
-                if error.blame in (Blame.EXIT, Blame.POLICY):
+                forbidden = error.blame is Blame.POLICY
+                if error.blame is Blame.EXIT or (forbidden and not hops):
                     raise  # it says nothing about the site, which others may well ask
                 await self._robots.learn(origin, None, b"")
                 reason = because(error.blame, f"robots.txt: {error.text}")
+                if forbidden:
+                    return Dead(reason)
                 return judge.failure(held.lease, reason, wait=KEPT_WITHOUT_ANSWER)
             limited = judge.rate_limit(held.lease, response.status, response.headers, self._clock.now())
             if limited is not None:
