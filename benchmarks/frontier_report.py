@@ -54,8 +54,7 @@ def goals(figures: Figures) -> list[Goal]:
         tasks = max(cost.scale.tasks for cost in figures.claims)
         what = f"claim: dearest, up to {sites:,} sites and {tasks:,} waiting tasks, to that with 100"
         found.append(Goal(what, 2.0, figures.growth, "x", at_least=False))
-    if figures.sizes and figures.kind in SIZE_GOALS:
-        size = figures.sizes[0]
+    for size in figures.sizes if figures.kind in SIZE_GOALS else ():
         what = f"size: each of {size.urls:,} waiting URLs of {size.sites:,} sites"
         found.append(Goal(what, SIZE_GOALS[figures.kind], size.each, "B", at_least=False))
     if figures.pinned:

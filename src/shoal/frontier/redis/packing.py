@@ -6,6 +6,7 @@ that one may be met twice, but never missed: what waits for its time is read fir
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -85,10 +86,10 @@ class Packing:
             ]
 
     async def _ready(self, partition: int, lanes: dict[int, str]) -> AsyncIterator[list[PackedTask]]:
-        """Where sites have few tasks, those of several together."""
+        """Where sites have few tasks, those of several together. New sites first: they may become others meanwhile."""
         tasks: list[PackedTask] = []
-        for line, lane in lanes.items():
-            async for rows in self._scan("pack_ready", partition, {"line": line, "whole": self._shared}):
+        for script, (line, lane) in itertools.product(("pack_new", "pack_ready"), lanes.items()):
+            async for rows in self._scan(script, partition, {"line": line, "whole": self._shared}):
                 for name, entries, overflows in rows:
                     site = name.decode()
                     tasks += self._tasks(entries, site, lane)

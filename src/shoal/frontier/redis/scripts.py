@@ -10,8 +10,9 @@ What a partition holds, each name behind the tag `{prefix:partition}:`. <run> an
     act:…, ql:<queue>   lines in use by scraper and lane, lines of a queue
     held                lines that are held back because their run is paused or cancelled
     site                rules, clocks, slots and rate limits of each site
-    d:<line>            sites of a line by the time of their next visit
-    q:<line>            the first ready tasks of each site, packed
+    f:<line>            new sites of a line, in order; as long as such a site has one task, that is in its record
+    d:<line>            all other sites of a line, by the time of their next visit
+    q:<line>            the first ready tasks of each other site, packed
     o:…, z:…            the tasks behind those: a list, and a sorted set for what came back in between
     aside, w:<line>     tasks that do not wait for their site; those of them that wait for their time, by time
     a:<run>, h:<run>    delayed tasks and held tasks of a run
@@ -33,7 +34,7 @@ What a partition holds, each name behind the tag `{prefix:partition}:`. <run> an
     out, outz, in       parcels for other partitions, their order, and those that arrived here
     cancelled, thaw, spread, revived    runs with something left to do for a sweep
 
-A task is in exactly one place: packed with its site (q, o, z), aside, in its lease, or dead; and moves with its entry.
+A task is in exactly one place: packed with its site (site, q, o, z), aside, in its lease, or dead; its entry moves.
 When a job is cancelled, its ready tasks are counted out at once (`emptied`); claims throw away what they meet of them.
 """
 

@@ -136,6 +136,17 @@ local function trim(line, name)
     end
 end
 
+-- The new sites at the front of a line that have nothing left are not waited for.
+local function pass_empty(line, most)
+    close_pushes()
+    local names, passed = first_new(line, most), 0
+    load_queues(line, names)
+    while names[passed + 1] and is_empty(queue_of(line, names[passed + 1])) do
+        passed = passed + 1
+    end
+    forget_new(line, passed)
+end
+
 -- Take a task out of what waits aside, and out of the indexes that lead to it.
 local function take_aside(id, run, line, name)
     local site = site_of(name)
@@ -185,6 +196,7 @@ local function end_expired(most)
         for name in pairs(names) do
             trim(line, name)
         end
+        pass_empty(line, most)
     end
     return #members
 end

@@ -332,22 +332,47 @@ local function visit(place, name, want, horizon)
     return due
 end
 
+-- Sites of a line that may be visited, longest due first; and which of them are new, by their places.
+local function find_due(line, horizon, most)
+    local key, new, came = base .. 'd:' .. line, first_new(line, most)
+    if not new[1] then
+        return call('ZRANGEBYSCORE', key, '-inf', horizon, 'LIMIT', 0, most), {}
+    end
+    local rows = call('ZRANGEBYSCORE', key, '-inf', horizon, 'WITHSCORES', 'LIMIT', 0, most)
+    local names, is_new, at, nth = {}, {}, 1, 1
+    for index = 1, min(most, #new + #rows / 2) do
+        if new[nth] and not (rows[at] and tonumber(rows[at + 1]) <= came[nth]) then
+            names[index], is_new[index] = new[nth], true
+            nth = nth + 1
+        else
+            names[index] = rows[at]
+            at = at + 2
+        end
+    end
+    return names, is_new
+end
+
 -- Claim from one line.
 local function draw(place, want, horizon)
     local line = place.line
     local key = base .. 'd:' .. line.number
     for _ = 1, ROUNDS do
-        local missing = want - granted_count
-        local names = call('ZRANGEBYSCORE', key, '-inf', horizon, 'LIMIT', 0, missing)
+        local names, is_new = find_due(line.number, horizon, want - granted_count)
         if #names == 0 then
             return
         end
         load_sites(names)
         load_queues(line.number, names)
-        local later, over, size = {}, {}, 0
+        local later, over, size, met = {}, {}, 0, 0
         for index = 1, #names do
             local name = names[index]
             local due = visit(place, name, want, horizon)
+            if is_new[index] then
+                met = met + 1
+                if due then
+                    change_queue(line.number, name)
+                end
+            end
             if due then
                 later[size + 1], later[size + 2] = text(due), name
                 size = size + 2
@@ -361,6 +386,7 @@ local function draw(place, want, horizon)
         close_grants(line)
         many('ZADD', key, later)
         many('ZREM', key, over)
+        forget_new(line.number, met)
         if granted_count >= want or not place.exits[1] then
             return
         end
@@ -372,16 +398,22 @@ end
 local function draw_by_own(place, want, horizon)
     local line, most = place.line, 4 * want + 64
     local key = base .. 'd:' .. line.number
-    local names = call('ZRANGEBYSCORE', key, '-inf', horizon, 'LIMIT', 0, most)
+    local names, is_new = find_due(line.number, horizon, most)
     if #names == 0 then
         return
     end
     load_sites(names)
     load_queues(line.number, names)
-    local later, over, size, wake, looked_at = {}, {}, 0, now + POLL_AT_MOST, text(now)
+    local later, over, size, met, wake, looked_at = {}, {}, 0, 0, now + POLL_AT_MOST, text(now)
     for index = 1, #names do
         local name = names[index]
         local due = visit(place, name, want, horizon)
+        if is_new[index] then
+            met = met + 1
+            if due then
+                change_queue(line.number, name)
+            end
+        end
         if due then
             wake = min(wake, due)
             later[size + 1], later[size + 2] = looked_at, name
@@ -396,12 +428,15 @@ local function draw_by_own(place, want, horizon)
     close_grants(line)
     many('ZADD', key, later)
     many('ZREM', key, over)
+    forget_new(line.number, met)
     place.wake = #names == most and now + POLL_AT_LEAST or max(wake, now + 1)
 end
 
 local function earliest_visit(line)
     local first = call('ZRANGE', base .. 'd:' .. line, 0, 0, 'WITHSCORES')
-    return first[1] and tonumber(first[2])
+    local _, came = first_new(line, 1)
+    local moment = first[1] and tonumber(first[2])
+    return moment and came[1] and min(moment, came[1]) or moment or came[1]
 end
 
 -- Grant up to `want` leases from what is due now. Answers what is left, and when anything can next be due.

@@ -13,8 +13,7 @@ local function describe(name, site)
     if site_delay > 0 then
         next_at = max(next_at or 0, site[slot_of(site, WHOLE_SITE) + S_BEGUN] + site_delay)
     end
-    local known = site[LINES]
-    for _, line in ipairs(type(known) == 'table' and known or {known ~= 0 and known or nil}) do
+    for _, line in ipairs(lines_of(site)) do
         waiting = waiting + ready_in(queue_of(line, name))
     end
     return {name, pace, waiting, live, max(next_at or 0, limits.site_free_at(site)), penalty, site_delay, over or 0,

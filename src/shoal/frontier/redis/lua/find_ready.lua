@@ -6,8 +6,7 @@ local site, found = sites[ask[4].site], {}
 if not site then
     return {0, found}
 end
-local known = site[LINES]
-for _, number in ipairs(type(known) == 'table' and known or {known ~= 0 and known or nil}) do
+for _, number in ipairs(lines_of(site)) do
     local line, queue, hits, groups = line_of(number), queue_of(number, ask[4].site), {}, {}
     for at = FIRST, #queue do
         if string.find(queue[at], ask[4].needle, 1, true) then

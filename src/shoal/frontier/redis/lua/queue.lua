@@ -2,12 +2,14 @@
 -- The first few are packed into one record of the hash q:<line>, from FIRST on. The rest overflow, for each priority
 -- into a list (o:, what comes in order, compact) and, rarely, into a sorted set (z:, what comes back in between).
 -- OVER knows of each: its priority, how many, the first, the last, and if it is a sorted set; 0 = there are none.
--- RULED: a run whose rules the site has taken on and cannot lose before this list is empty.
+-- RULED: a run whose rules the site has taken on and cannot lose before this list is empty; false = nothing is stored.
+-- A site that is met for the first time is new until it is visited: it stands in the list f:<line>, behind the moment it
+-- came, and not in d:<line>, and as long as it has one task only, that is packed into the site's own record.
 -- An entry is: id, priority, run, expires_at (0 = never), attempts, crashes, and then what only the client reads.
 local OVER, RULED, FIRST = 2, 3, 4
 local GROUP = 5 -- values in OVER for each
 local INLINE = 6 -- how many are packed, before the others overflow
-local queues, changed_queues, pushes, news = {}, {}, {}, {}
+local queues, changed_queues, pushes, news, firsts = {}, {}, {}, {}, {}
 
 local function load_queues(line, names)
     local known = queues[line]
@@ -25,10 +27,26 @@ local function load_queues(line, names)
             missing[size] = name
         end
     end
-    local records = fetch(base .. 'q:' .. line, missing)
+    local records, absent = fetch(base .. 'q:' .. line, missing), {}
     for index = 1, size do
-        local record = records[index]
-        known[missing[index]] = record and read_record(record) or {-1, 0, 0}
+        local record, name = records[index], missing[index]
+        if record then
+            known[name] = read_record(record)
+        else
+            known[name] = {-1, 0, false}
+            absent[#absent + 1] = name
+        end
+    end
+    load_sites(absent)
+    for index = 1, #absent do
+        local name = absent[index]
+        local packed = sites[name] and sites[name][LINES]
+        if type(packed) == 'string' then
+            local entry_at, at_line, ruled = unpack_some(packed, 2, 0)
+            if at_line == line then
+                known[name] = {-1, 0, ruled, cut(packed, entry_at + 1)}
+            end
+        end
     end
 end
 
@@ -45,6 +63,7 @@ local function is_empty(queue)
     return queue[FIRST] == nil and queue[OVER] == 0
 end
 
+-- The queue will be written. If it was packed with its site, from now on it is not.
 local function change_queue(line, name)
     local changed = changed_queues[line]
     if not changed then
@@ -52,6 +71,25 @@ local function change_queue(line, name)
         changed_queues[line] = changed
     end
     changed[name] = true
+    local site = sites[name]
+    if site and type(site[LINES]) == 'string' then
+        local _, at_line = unpack_some(site[LINES], 1, 0)
+        local other = at_line ~= line and queue_of(at_line, name) -- before it is forgotten
+        site[LINES], changed_sites[name] = at_line, true
+        if other then
+            change_queue(at_line, name)
+        end
+    end
+end
+
+-- If this queue is the only one of a site that is new and has one task, that goes with the site.
+local function fold(line, name, queue)
+    local site = firsts[name] and sites[name]
+    if site and site[LINES] == line and queue[OVER] == 0 and not queue[FIRST + 1] and not site[SLOTS] then
+        site[LINES], changed_sites[name] = pack(line, queue[RULED]) .. queue[FIRST], true
+        return true
+    end
+    return false
 end
 
 local function ready_in(queue)
@@ -81,6 +119,27 @@ local function overflow_key(line, site, priority, sorted)
     return base .. (sorted and 'z:' or 'o:') .. line .. ':' .. priority .. ':' .. site
 end
 
+-- A moment in six bytes.
+local function stamp(moment)
+    return struct.pack('>I6', moment)
+end
+
+-- The first new sites of a line, in order; and when each came.
+local function first_new(line, most)
+    local names, moments = call('LRANGE', base .. 'f:' .. line, 0, most - 1), {}
+    for index = 1, #names do
+        moments[index], names[index] = struct.unpack('>I6', names[index]), cut(names[index], 7)
+    end
+    return names, moments
+end
+
+-- These many are new no more.
+local function forget_new(line, number)
+    if number > 0 then
+        call('LTRIM', base .. 'f:' .. line, number, -1)
+    end
+end
+
 local function push(key, entry)
     local waiting = pushes[key]
     if waiting then
@@ -102,6 +161,7 @@ local function place(line, name, id, priority, entry)
     local data = queue_of(line, name)
     change_queue(line, name)
     if is_empty(data) then
+        local stored = data[RULED] ~= false
         data[RULED] = 0
         local site = site_of(name)
         local known = site[LINES]
@@ -112,6 +172,12 @@ local function place(line, name, id, priority, entry)
         else
             site[LINES] = {known, line}
         end
+        data[FIRST] = entry
+        if new_sites[name] and not stored then
+            new_sites[name], firsts[name] = nil, true
+            push(base .. 'f:' .. line, stamp(now) .. name)
+            return
+        end
         local rows = news[line]
         if not rows then
             rows = {'NX', 'CH'}
@@ -119,7 +185,6 @@ local function place(line, name, id, priority, entry)
         end
         rows[#rows + 1] = text(now)
         rows[#rows + 1] = name
-        data[FIRST] = entry
         return
     end
     local over, list, set = data[OVER], nil, nil
@@ -249,7 +314,7 @@ local function close_queues()
             local queue = known[name]
             if is_empty(queue) then
                 gone[#gone + 1] = name
-            else
+            elseif not fold(line, name, queue) then
                 rows[length + 1], rows[length + 2] = name, pack(queue)
                 length = length + 2
             end

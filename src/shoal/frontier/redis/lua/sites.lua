@@ -2,7 +2,8 @@
 -- ASIDE: how many of its tasks wait for their own time or for their paused run.
 -- RULES: the rules of its runs, packed: the same few for very many sites; '' = none of its tasks was ever accepted.
 -- LIMITS: what its robots.txt asks for; or, where there is more to remember, a list, which `limits.lua` knows.
--- LINES: the lines where tasks of this site are ready: 0, the only one, or a list. Then its slots, eight values each:
+-- LINES: the lines where tasks of this site are ready: 0, the only one, or a list; or, of a new site with one task, a
+-- string: the line, RULED of its queue, and the task's entry, packed one behind the other. Then its slots, eight values:
 -- exit, by when the last request has surely begun, what that was before the last lease, by when the request of a lost
 -- lease has surely ended, live leases, rate limits in a row, when it was last used, and the last token.
 -- A slot without exit is the clock of the site over all its exits, where the rules have one.
@@ -10,7 +11,7 @@ local ASIDE, RULES, LIMITS, LINES, SLOTS = 2, 3, 4, 5, 6
 local S_BEGUN, S_BEFORE, S_BLOCKED, S_LIVE, S_PENALTY, S_USED, S_LAST, SLOT_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
 local WHOLE_SITE = ''
 
-local sites, changed_sites = {}, {}
+local sites, changed_sites, new_sites = {}, {}, {}
 
 local function load_sites(names)
     local missing = {}
@@ -39,10 +40,20 @@ local function site_of(name)
     local site = sites[name]
     if not site then
         site = {-1, 0, '', 0, 0}
-        sites[name] = site
+        sites[name], new_sites[name] = site, true
     end
     changed_sites[name] = true
     return site
+end
+
+-- The lines where tasks of this site are ready, as a list.
+local function lines_of(site)
+    local known = site[LINES]
+    if type(known) == 'string' then
+        local _, line = unpack_some(known, 1, 0)
+        return {line}
+    end
+    return type(known) == 'table' and known or {known ~= 0 and known or nil}
 end
 
 -- Whether nothing of this site waits or is being worked on.
@@ -125,7 +136,7 @@ local function move_visits()
     local by_line = {}
     for name, moment in pairs(earliest) do
         local known = sites[name][LINES]
-        if known ~= 0 then
+        if known ~= 0 and type(known) ~= 'string' then -- new ones are visited anyway
             moment = text(moment > now and moment or now)
             local several = type(known) == 'table' and known
             for index = 1, several and #several or 1 do

@@ -120,7 +120,13 @@ local function cancel_line(run, number, budget)
     if budget <= 0 then
         return 0
     end
+    local names = first_new(number, budget)
+    local new, passed = #names, 0
     for _, name in ipairs(call('ZRANGE', base .. 'd:' .. number, 0, budget - 1)) do
+        names[#names + 1] = name
+    end
+    load_queues(number, names)
+    for index, name in ipairs(names) do
         local queue = queue_of(number, name)
         while done < budget do
             local entry = pop(number, name, queue)
@@ -134,13 +140,18 @@ local function cancel_line(run, number, budget)
             end
         end
         if is_empty(queue) then
-            call('ZREM', base .. 'd:' .. number, name)
+            if index <= new then
+                passed = index
+            else
+                call('ZREM', base .. 'd:' .. number, name)
+            end
             forget_visit(number, name)
         end
         if done >= budget then
             break
         end
     end
+    forget_new(number, passed)
     return done
 end
 
