@@ -309,6 +309,7 @@ class TestWork:
             assert set(crawled.dead) == {"/link", "/redirected", "/map", "/named.xml"}
             for letter in crawled.dead.values():
                 assert (letter.reason.blame, letter.reason.text) == (Blame.POLICY, NOT_PUBLIC)
+                assert letter.attempts == 0
             assert set(site.connected) == {"127.0.0.2"}
             assert {"h1": "ok"} in crawled.items
 

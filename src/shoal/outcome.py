@@ -62,9 +62,14 @@ class Snoozed(msgspec.Struct, frozen=True, tag="snooze"):
 
 
 class Dead(msgspec.Struct, frozen=True, tag="dead"):
-    """The task will not be tried again and becomes a dead letter. Raises `attempts` by one."""
+    """The task will not be tried again and becomes a dead letter."""
 
     reason: Reason
+
+    @property
+    def attempts(self) -> int:
+        """What `attempts` is raised by: what policy forbids was not tried."""
+        return 0 if self.reason.blame is Blame.POLICY else 1
 
 
 class Dropped(msgspec.Struct, frozen=True, tag="drop"):

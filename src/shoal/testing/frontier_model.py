@@ -145,8 +145,8 @@ class FrontierModel:
                 self.move(task, State.WAITING)
                 task.url = url or task.url
                 counts["snoozes"] += bool(wait)
-            case Dead():
-                task.attempts += 1
+            case Dead(attempts=attempts):
+                task.attempts += attempts
                 self.move(task, State.DEAD)
             case Dropped():
                 self.move(task, State.DROPPED)

@@ -191,8 +191,8 @@ def _outcome(settlement: Settlement) -> tuple[Any, ...]:
         case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra, reason=reason):
             cause = reason.text if reason and wait else None
             return SNOOZE, wait, penalty, url, None if extra is None else encode(extra).decode(), None, 0, None, cause
-        case Dead(reason=reason):
-            return DEAD, 0, 0, None, encode(reason).decode(), None, 0, None, None
+        case Dead(reason=reason, attempts=attempts):
+            return DEAD, attempts, 0, None, encode(reason).decode(), None, 0, None, None
         case Dropped():
             return DROP, 0, 0, None, None, None, 0, None, None
         case other:

@@ -98,8 +98,8 @@ def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object,
             return (1, wait, False, False, False)
         case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra):
             return (2, wait, penalty, url or False, False if extra is None else opaque(_json(extra)))
-        case Dead(reason=reason):
-            return (3, opaque(_json(reason)), False, False, False)
+        case Dead(reason=reason, attempts=attempts):
+            return (3, opaque(_json(reason)), False, attempts, False)
         case Dropped():
             return (4, False, False, False, False)
         case other:

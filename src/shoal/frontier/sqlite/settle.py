@@ -172,8 +172,8 @@ def _apply(tx: Transaction, settled: Settled, settlement: Settlement, lease: Sta
             tx.lines[lease.line]["waiting"] += 1
             counts["waiting"] += 1
             counts["snoozes"] += 1 if wait else 0
-        case Dead(reason=reason):
-            settled.buried.append([task, encode(reason).decode(), 1, 0])
+        case Dead(reason=reason, attempts=attempts):
+            settled.buried.append([task, encode(reason).decode(), attempts, 0])
             settled.ended.append(task)
             counts["dead"] += 1
         case Dropped():

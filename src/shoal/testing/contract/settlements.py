@@ -80,6 +80,21 @@ class SettlementContract:
         [letter] = await scene.reader.dead("run")
         assert (letter.attempts, letter.crashes) == (3, 0)
 
+    async def test_what_policy_forbids_was_not_tried(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=0)
+        await scene.put("a.example/1", "a.example/2")
+        for tried in (0, 1):
+            lease = await scene.claim_one()
+            if tried:
+                await scene.settle(retried(lease))
+                await scene.advance(10)
+                lease = await scene.claim_one()
+            await scene.settle(settle(lease, Dead(Reason(Blame.POLICY, "not there"))))
+            letter = (await scene.reader.dead("run"))[-1]
+            assert (letter.reason.blame, letter.attempts) == (Blame.POLICY, tried)
+        await scene.check_books()
+
     async def test_a_dead_letter_says_what_and_why(self, harness: Harness) -> None:
         scene = Scene(harness)
         await scene.open_run()

@@ -1,6 +1,7 @@
 -- Give effect to each settlement whose lease still stands; the caller holds the locks of their sites. Answers which did, by their position.
 -- _kind: 0 done, 1 retry, 2 snooze, 3 dead, 4 drop. _url: where items come from, or the next step of a redirect.
 -- Lists may end early where nothing but nulls would follow: no wait, no penalty, nothing to count.
+-- _wait: of a dead letter, how many attempts it is charged with.
 -- _note: the reason of a dead letter, or the new `extra` of a snoozed task. _cause: what a rate limit said.
 CREATE FUNCTION settle(
     _now bigint, _run_id text[], _task bigint[], _token bigint[], _kind smallint[], _started bigint[], _wait bigint[],
@@ -56,7 +57,7 @@ BEGIN
         WHERE task.id = b.id AND b.free AND b.kind IN (1, 2)
     ), buried AS (
         INSERT INTO dead (task, died_at, run, line, site, priority, depth, attempts, crashes, url, handler, extra, reason)
-        SELECT t.id, _now, t.run, t.line, t.site, t.priority, t.depth, t.attempts + 1, t.crashes, t.url, t.handler,
+        SELECT t.id, _now, t.run, t.line, t.site, t.priority, t.depth, t.attempts + coalesce(d.wait, 0), t.crashes, t.url, t.handler,
                t.extra, d.note
         FROM standing AS d CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = d.id OFFSET 0) AS t
         WHERE d.free AND d.kind = 3

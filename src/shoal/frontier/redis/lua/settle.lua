@@ -164,7 +164,7 @@ end
 -- What becomes of a task that is not done.
 local function apply(run, line, name, entry, kind, a, c, d)
     if kind == DEAD then
-        bury(run, line.number, name, entry, a, 1, 0)
+        bury(run, line.number, name, entry, a, c, 0)
     elseif kind == DROP then
         count(run, 'dropped', 1)
     else
