@@ -154,12 +154,17 @@ def open_shop() -> Iterator[str]:
 
 
 @contextmanager
-def served(folder: Path, shop: str, *options: str, allow: str = "127.0.0.0/8", **settings: str) -> Iterator[Served]:
-    """A gateway on SQLite, on a free port. `allow`: a network that jobs may go to. `settings`: of the table `serve`."""
+def served(
+    folder: Path, shop: str, *options: str, allow: str = "127.0.0.0/8", engine: str = "", **settings: str
+) -> Iterator[Served]:
+    """A gateway on a free port, on SQLite unless `engine` says otherwise.
+
+    `allow`: a network that jobs may go to. `settings`: of the table `serve`.
+    """
     (folder / "shop.py").write_text(SCRAPERS.format(shop=shop))
     variables = {f"SHOAL_SERVE__{name.upper()}": value for name, value in settings.items()}
     variables["SHOAL_GUARD__ALLOW_NETWORKS"] = json.dumps([allow])
-    engine = f"sqlite:///{folder}/shoal.db"
+    engine = engine or f"sqlite:///{folder}/shoal.db"
     command = [sys.executable, "-m", "shoal", "serve", "shop.py", "--port", "0", "--engine", engine, *options]
     log = folder / "serve.log"
     with log.open("w") as output:

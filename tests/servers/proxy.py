@@ -7,6 +7,7 @@ with running_proxy(server.port) as proxy:
     proxy.stall()     # swallow all bytes of old and new connections in silence, until resume()
     proxy.resume()    # new connections go through again; stalled ones stay half-open, as lost packets do
     proxy.lose_answer(to=b"EVALSHA")    # deliver the next request that contains this, and reset when it is answered
+    proxy.lose_answer(to=b"EVALSHA", silently=True)    # the same without a reset: the client waits on
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Proxy:
         self._way = Way.OPEN
         self._pairs: set[Pair] = set()
         self._lose: bytes | None = None
+        self._silently = False
         self._answer_lost = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -98,9 +100,13 @@ class Proxy:
         """New connections go through again. Those that were stalled stay half-open: what was swallowed is gone."""
         self._wait_for(self._set(Way.OPEN, reset=False))
 
-    def lose_answer(self, to: bytes = b"") -> None:
-        """Deliver the next request that contains `to`; when its answer comes, reset the client and throw it away."""
+    def lose_answer(self, to: bytes = b"", *, silently: bool = False) -> None:
+        """Deliver the next request that contains `to`; when its answer comes, throw it away and reset the client.
+
+        `silently`: the client is not told.
+        """
         self._answer_lost.clear()
+        self._silently = silently
         self._lose = to
 
     def wait_for_loss(self, seconds: float = 20.0) -> None:
@@ -169,7 +175,8 @@ class Proxy:
                 continue
             if pair.lose_answer:
                 self.lost += 1
-                pair.reset_client()
+                if not self._silently:
+                    pair.reset_client()
                 self._answer_lost.set()
                 await _swallow(reader)
                 return
