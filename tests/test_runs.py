@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from shoal.errors import BadScraper, UsageError
+from shoal.errors import BadScraper
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.request import Request
 from shoal.runs import BATCH, REFUSALS_SHOWN, new_run_id, seed
@@ -110,10 +110,3 @@ async def test_the_input_is_kept_with_the_run(engine: SqliteEngine) -> None:
     seeded = await seed(engine, scraper, "run", input=given, mode="distributed", queue="jobs")
     run = await engine.reader.run("run")
     assert (seeded.accepted, run.input, run.mode, run.queue) == (2, given, "distributed", "jobs")
-
-
-async def test_options_that_are_still_to_come_are_refused(engine: SqliteEngine) -> None:
-    scraper = Scraper("early", start=["https://example.test/"], cache=60)
-    scraper.page(lambda page: None)
-    with pytest.raises(UsageError, match="cache"):
-        await seed(engine, scraper, "early-1")

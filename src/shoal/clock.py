@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -34,6 +35,21 @@ class SystemClock:
 def millis(seconds: float) -> Millis:
     """Seconds as whole milliseconds, rounded up: a delay may be longer than asked for, never shorter."""
     return -int(-seconds * 1000 // 1)
+
+
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LENGTH = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|)\s*")
+
+LENGTHS = 'a number of seconds, or a text such as "500ms", "30s", "10m", "6h", "2d"'
+"""How a length of time is written, for complaints."""
+
+
+def seconds_from(text: str) -> float:
+    """`"30m"` as 1800.0. Raises ValueError for what is no length of time."""
+    found = _LENGTH.fullmatch(text)
+    if found is None:
+        raise ValueError(f"a length of time is {LENGTHS}")
+    return float(found[1]) * _UNITS[found[2]]
 
 
 def iso(at: Moment | None) -> str | None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from shoal.blocked import Blocked
-from shoal.clock import millis
+from shoal.clock import LENGTHS, millis, seconds_from
+from shoal.content import check_selector
 from shoal.errors import BadScraper
 from shoal.routes import Route
 from shoal.sitemap import Sitemap, sitemap_request
@@ -104,10 +105,30 @@ class OptionCheck:
             raise self._wrong("input", value, "a pydantic model class")
         return value  # checked by its method, so that pydantic need not be imported
 
-    def cache(self, value: float | bool | None) -> float | None:
+    def cache(self, value: float | str | bool | None) -> float | None:
         if value is None or value is False:
             return None
-        return CACHE_SECONDS if value is True else self.seconds("cache", value, positive=True)
+        return CACHE_SECONDS if value is True else self.length("cache", value)
+
+    def length(self, option: str, value: float | str) -> float:
+        """A length of time above 0, as a number of seconds or as a text with a unit."""
+        try:
+            seconds = seconds_from(value) if isinstance(value, str) else value
+        except ValueError:
+            raise self._wrong(option, value, LENGTHS) from None
+        return self.seconds(option, seconds, positive=True)
+
+    def selectors(self, option: str, value: str | Iterable[str]) -> tuple[str, ...]:
+        listed = (value,) if isinstance(value, str) else value
+        if not isinstance(listed, Iterable) or isinstance(listed, bytes | Mapping):
+            raise self._wrong(option, value, "a list of CSS selectors")
+        chosen = tuple(listed)
+        for selector in chosen:
+            try:
+                check_selector(selector)
+            except ValueError:
+                raise self._wrong(option, selector, "a list of CSS selectors") from None
+        return chosen
 
     def lanes(self, value: Mapping[str, LaneOptions] | None) -> dict[str, LanePolicy]:
         if value is not None and not isinstance(value, Mapping):

@@ -35,7 +35,8 @@ class Page:
     `url` is where the answer came from (after redirects), `depth` the number of links from the start (0 = start).
     `data` and `group` are those of the `request` that led here. `headers` ignores case.
     `refused` collects (href, reason) of links that `follow`, `links` and `download` met and that cannot be fetched.
-    `unchanged`: True when the page is known to be the same as at the visit before.
+    `unchanged`: True when the page says what it said at the scraper's last visit, in this run or any before; known
+    where the scraper has `cache`, `every`, `changes` or `volatile`, or the request `every`.
     """
 
     __slots__ = (

@@ -19,6 +19,8 @@ class Request(msgspec.Struct, frozen=True):
     `priority`: higher goes first within its site (0). `ttl`: seconds after which it is no longer worth fetching.
     What is None here is as the scraper's routes say.
     `dedup`: False = fetch even if this run has seen the URL.
+    `every`: seconds, or a text such as `"6h"`, after which it is visited again, as long as the run goes on (None = as
+    the scraper says).
     """
 
     url: str
@@ -33,3 +35,4 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes | str | None = None
     dedup: bool = True
     kind: Kind = Kind.PAGE
+    every: float | str | None = None

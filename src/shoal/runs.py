@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shoal.errors import BadURL, UsageError
+from shoal.errors import BadURL
 from shoal.frontier.protocol import Engine, NewRun
 from shoal.intake.admission import Refused, to_task
 from shoal.request import Request
@@ -62,7 +62,6 @@ async def seed(
     been let in before is a duplicate. A run that is sealed already is left as it is, unless `add`: then it takes what
     it has not seen, and is under way again if it was finished.
     """
-    refuse_what_is_to_come(scraper)
     model = scraper.parse_input(input) if urls is None else None
     run = await engine.frontier.create_run(
         NewRun(run_id, scraper.name, scraper.policy(), mode or scraper.mode, queue, input)
@@ -89,15 +88,6 @@ async def seed(
         await _enqueue(engine, run_id, batch, seeded)
     await engine.frontier.seal_run(run_id)
     return seeded
-
-
-def refuse_what_is_to_come(scraper: Scraper) -> None:
-    """Options that the API has and this version does not: better refused than silently without effect."""
-    if scraper.cache is not None:
-        raise UsageError(
-            f"The scraper {scraper.name!r} is given cache=…, which this version of Shoal cannot do yet. "
-            "Leave it away to run without."
-        )
 
 
 async def _enqueue(engine: Engine, run_id: str, batch: list[NewTask], seeded: Seeded) -> None:

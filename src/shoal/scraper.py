@@ -49,7 +49,11 @@ class Scraper:
     `mode`: "single" works here and now, "distributed" leaves the work to workers ("single").
     `browser`: pages are opened in a browser (False). `obey_robots`: robots.txt is obeyed (True).
     `exits`: the pool of exits to leave by ("default").
-    `cache`: seconds for which an answer is used again; True = 60; None = never (None).
+    `cache`: seconds, or a text such as "1h", for which an answer is used again; True = 60; None = never (None).
+    `every`: seconds, or a text such as "6h", after which a page is visited again, as long as the run goes on (None).
+    `changes`: what has changed since the last visit is recorded, for `page.unchanged` and `shoal changes`; it is with
+    `cache`, `every` or `volatile` too (False). `volatile`: CSS selectors of what changes all the time and does not
+    count.
     `lane`: where pages wait (None = "browser" with `browser`, else "bulk"). `lanes`: options per lane.
     `max_depth`: most links from the start that a page may be away (None = any). `allow`: where pages may be: host names
     (subdomains included), host/path prefixes, compiled patterns (None = anywhere). Neither applies to downloads.
@@ -79,7 +83,10 @@ class Scraper:
         browser: bool = False,
         obey_robots: bool = True,
         exits: str = DEFAULT_POOL,
-        cache: float | bool | None = None,
+        cache: float | str | bool | None = None,
+        every: float | str | None = None,
+        changes: bool = False,
+        volatile: str | Iterable[str] = (),
         lane: str | None = None,
         lanes: Mapping[str, LaneOptions] | None = None,
         max_depth: int | None = None,
@@ -110,6 +117,9 @@ class Scraper:
         self.obey_robots = check.flag("obey_robots", obey_robots)
         self.exits = check.word("exits", exits)
         self.cache = check.cache(cache)
+        self.every = None if every is None else check.length("every", every)
+        self.volatile = check.selectors("volatile", volatile)
+        self.changes = check.flag("changes", changes)
         self.lanes = check.lanes(lanes)
         self.lane = None if lane is None else check.one_of("lane", lane, (*LANES, *self.lanes))
         self.page_lane = self.lane or ("browser" if self.browser else "bulk")
@@ -263,6 +273,11 @@ class Scraper:
             except ValueError as error:
                 raise BadScraper(f"Scraper {self.name!r}: route {number}: {error}.") from None
         self.routes = Routes(routes, lanes, self.page_lane) if routes else None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything is remembered of its pages from visit to visit."""
+        return self.changes or self.cache is not None or self.every is not None or bool(self.volatile)
 
     def allowed(self, url: str) -> bool:
         """Whether a page at this normalised URL is within `allow`."""

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from shoal.clock import seconds_from
 from shoal.errors import BadSettings
 from shoal.exits import FORMS, parse_exit
 from shoal.politeness import MAX_CRAWL_DELAY
@@ -31,18 +32,9 @@ def mask_url(text: str) -> str:
     return _QUERY_SECRET.sub(rf"\g<1>{MASK}", _PASSWORD.sub(rf"\g<1>{MASK}@", text))
 
 
-_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|)\s*")
-
-
 def _seconds(value: object) -> object:
     """`"30m"` as 1800.0; what is no text is left to the type."""
-    if not isinstance(value, str):
-        return value
-    found = _DURATION.fullmatch(value)
-    if found is None:
-        raise ValueError('a length of time is a number of seconds, or a text such as "500ms", "30s", "10m", "6h", "2d"')
-    return float(found[1]) * _UNITS[found[2]]
+    return seconds_from(value) if isinstance(value, str) else value
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0, le=366 * 86400)]

@@ -121,6 +121,10 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     """Exits by which it failed, when it could not be told whether the exit or the target was to blame."""
     guarded: bool = False
     """A web client asked for it, or for the page that led here: it is fetched from public addresses only, wherever."""
+    every: Millis | None = None
+    """How long after a visit the next one comes; None = as the scraper says."""
+    visits: int = 0
+    """Visits that went before this one."""
 
 
 NO_EXTRA = Extra()
@@ -130,7 +134,7 @@ class NewTask(msgspec.Struct, frozen=True, gc=False):
     """A task on its way into the frontier.
 
     `key` is what it is deduplicated by within its run (32 bytes, see `frontier.seen`); None = always accepted.
-    `wait` and `ttl` count from the moment of acceptance by the store's clock.
+    `wait` counts from the moment of acceptance by the store's clock, `ttl` from the end of that.
     """
 
     url: str

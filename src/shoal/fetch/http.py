@@ -249,6 +249,11 @@ class HttpFetcher:
             protocol.start_timeout()
         return message, payload
 
+    def has_cookies(self, exit_name: str, jar: str, url: str) -> bool:
+        """Whether a request for this URL would be sent with cookies that the site has set."""
+        kept = self._jars.get((exit_name, jar))
+        return kept is not None and bool(kept.filter_cookies(URL(url)))
+
     def _keep_cookies(self, fetch: Fetch, message: RawResponseMessage) -> None:
         jar = self._jars.get((fetch.exit, fetch.jar))
         if jar is None:

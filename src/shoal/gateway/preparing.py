@@ -13,7 +13,7 @@ import msgspec
 from pydantic import BaseModel, ValidationError
 
 from shoal.clock import millis
-from shoal.errors import BadScraper
+from shoal.errors import BadScraper, UsageError
 from shoal.frontier.jobs import NewJob
 from shoal.frontier.protocol import NewRun
 from shoal.gateway.answer import Problem
@@ -21,7 +21,7 @@ from shoal.gateway.bench import Bench, TooBusy
 from shoal.gateway.options import GatewayOptions
 from shoal.intake.admission import Refused, to_task
 from shoal.request import Request
-from shoal.runs import at_start, refuse_what_is_to_come
+from shoal.runs import at_start
 from shoal.scraper import Scraper
 from shoal.task import NewTask
 
@@ -37,10 +37,14 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class Offer:
-    """One scraper as the gateway offers it. Raises UsageError if it uses what this version cannot do."""
+    """One scraper as the gateway offers it. Raises UsageError for one whose jobs would never end."""
 
     def __init__(self, scraper: Scraper, options: GatewayOptions) -> None:
-        refuse_what_is_to_come(scraper)
+        if scraper.every is not None:
+            raise UsageError(
+                f"The scraper {scraper.name!r} visits its pages every {scraper.every:g} s, so that a job of it would "
+                "never be complete. Start it with `shoal run`, or serve one without every=."
+            )
         policy = scraper.policy()
         if policy.results_ttl is None:
             policy = msgspec.structs.replace(policy, results_ttl=millis(options.results_ttl))

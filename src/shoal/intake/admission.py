@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from shoal.clock import Millis, millis
+from shoal.clock import LENGTHS, Millis, millis, seconds_from
 from shoal.errors import BadScraper, BadURL
 from shoal.request import Request
 from shoal.routes import MOST_PRIORITY
@@ -115,6 +116,7 @@ def to_request(task: Task) -> Request:
         headers=extra.headers,
         body=extra.body,
         kind=extra.kind,
+        every=None if extra.every is None else extra.every / 1000,
     )
 
 
@@ -128,6 +130,17 @@ def _ttl(request: Request, scraper: Scraper) -> Millis:
     if not isinstance(request.ttl, int | float) or not 0 < request.ttl < float("inf"):
         raise BadScraper(f"{_asks(request, scraper)} with ttl={request.ttl!r}; it must be above 0.")
     return millis(request.ttl)
+
+
+def _every(request: Request, scraper: Scraper) -> Millis:
+    every = request.every
+    with suppress(ValueError):
+        every = seconds_from(every) if isinstance(every, str) else every
+    if request.kind is Kind.FILE:
+        raise BadScraper(f"{_asks(request, scraper)} as a file, with every={request.every!r}; that is for pages.")
+    if not isinstance(every, int | float) or isinstance(every, bool) or not 0 < every < float("inf"):
+        raise BadScraper(f"{_asks(request, scraper)} with every={request.every!r}; it must be {LENGTHS}, above 0.")
+    return millis(every)
 
 
 def _priority(priority: object, request: Request, scraper: Scraper) -> int:
@@ -164,6 +177,7 @@ def _is_plain(request: Request) -> bool:
         and request.headers is None
         and request.body is None
         and request.kind is _PAGE
+        and request.every is None
     )
 
 
@@ -181,6 +195,7 @@ def _extra(request: Request, scraper: Scraper, group: str | None, *, guarded: bo
             body=body.encode() if isinstance(body, str) else body,
             kind=request.kind,
             guarded=guarded,
+            every=None if request.every is None else _every(request, scraper),
         )
         return _as_stored(_stored(extra))
     except (AttributeError, *_UNSTORABLE) as error:

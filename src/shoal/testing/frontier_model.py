@@ -46,7 +46,7 @@ class FrontierModel:
             site.take_rules(run.policy, anew=not loads[task.site])
             loads[task.site] += 1
             ttls = [ttl for ttl in (task.ttl, run.lane(task.lane).ttl) if ttl is not None]
-            ends = now + min(ttls) if ttls else NEVER
+            ends = now + task.wait + min(ttls) if ttls else NEVER
             self.tasks.append(
                 ModelTask(len(self.tasks), run, task.site, task.lane, task.priority, task.url, now + task.wait, ends)
             )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
+import msgspec
 import structlog
 
 from shoal.audit import Robots
@@ -14,6 +15,7 @@ from shoal.clock import Clock, Millis, millis
 from shoal.errors import BadScraper, BadURL, EngineError
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
 from shoal.fetch.robots import RobotsRules, robots_url
+from shoal.handler import Handler
 from shoal.intake.admission import Refused
 from shoal.intake.sitemap_file import MOST_BYTES as LARGEST_SITEMAP
 from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
@@ -22,6 +24,7 @@ from shoal.scraper import Scraper
 from shoal.task import Kind, Task
 from shoal.url import join, same_site, without_credentials
 from shoal.work.held import HeldLease, NeedsAnotherLease
+from shoal.work.memory import Memory, every_of, jar_of
 from shoal.work.pace import Paces
 from shoal.work.permission import Permission
 from shoal.work.reading import Reading
@@ -41,6 +44,7 @@ log = structlog.get_logger("shoal")
 class Executor:
     """Turns leases into settlements.
 
+    `revisit`: pages that are to be visited again become tasks again.
     Raises nothing but cancellation, KeyboardInterrupt, and EngineError if the store fails: all else is an outcome.
     """
 
@@ -53,6 +57,9 @@ class Executor:
         clock: Clock,
         chance: random.Random,
         sitemaps: SitemapReading,
+        memory: Memory,
+        *,
+        revisit: bool = True,
     ) -> None:
         self._scrapers = scrapers
         self._fetcher = fetcher
@@ -60,6 +67,8 @@ class Executor:
         self._judges = {name: Judge(scraper.retries, chance, scraper.blocked) for name, scraper in scrapers.items()}
         self._permission = permission
         self._sitemaps = sitemaps
+        self._memory = memory
+        self._revisit = revisit
         self._paces = Paces()
         self.recent = RecentLinks()
         for scraper in scrapers.values():
@@ -90,8 +99,16 @@ class Executor:
             log.exception("this should not have happened", scraper=task.scraper, url=without_credentials(task.url))
             reason = because(Blame.WORKER, f"internal error: {type(error).__name__}: {error}")
             outcome = self._judges[task.scraper].failure(held.lease, reason)
+        outcome = self._patiently(task, outcome)
         _report(task, outcome)
         return settlement(held, outcome, visit)
+
+    def _patiently(self, task: Task, outcome: Outcome) -> Outcome:
+        """A page that was visited before is not given up because its site fails at one visit: the next one tells."""
+        if isinstance(outcome, Dead) and outcome.reason.blame is Blame.HOST and task.extra.visits and self._revisit:
+            every = every_of(task, self._scrapers[task.scraper])
+            return outcome if every is None else Retried(every, outcome.reason)
+        return outcome
 
     async def _outcome(self, held: HeldLease, visit: Visit) -> Outcome:
         task = held.lease.task
@@ -100,6 +117,11 @@ class Executor:
             handler = scraper.handler(task.handler)
         except BadScraper as error:  # the code has changed since the task was enqueued
             return Dead(because(Blame.HANDLER, error))
+        visit.recollection = await self._memory.recall(held.lease, scraper, held.now)
+        remembered = visit.recollection and visit.recollection.use()
+        if remembered:
+            visit.land(remembered.url)
+            return await self._read(held, visit, scraper, handler, remembered, judge)
         if scraper.routes is not None and not _paced(held, visit, scraper.routes.delay_of(task.site)):
             return Snoozed()
         if task.extra.kind is Kind.ROBOTS:
@@ -109,7 +131,22 @@ class Executor:
         answer = await self._answer(held, visit, scraper, judge)
         if not isinstance(answer, Response):
             return answer
-        return await self._reading.read(held.lease, scraper, handler, visit, answer, judge)
+        return await self._read(held, visit, scraper, handler, answer, judge)
+
+    async def _read(
+        self, held: HeldLease, visit: Visit, scraper: Scraper, handler: Handler, answer: Response, judge: Judge
+    ) -> Outcome:
+        """Have a page read. If that went well it is remembered, where pages are, and visited again, if it is to be."""
+        outcome = await self._reading.read(held.lease, scraper, handler, visit, answer, judge)
+        if isinstance(outcome, Done):
+            if visit.recollection is not None:
+                visit.recollection.remember(answer, held.pages_asked, held.now)
+            outcome = self._again(visit, scraper, outcome)
+        return outcome
+
+    def _again(self, visit: Visit, scraper: Scraper, done: Done) -> Done:
+        every = every_of(visit.task, scraper) if self._revisit else None
+        return done if every is None else msgspec.structs.replace(done, tasks=(*done.tasks, visit.again(every)))
 
     async def _answer(
         self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge, spool: IO[bytes] | None = None
@@ -124,6 +161,8 @@ class Executor:
             asked_at = self._clock.elapsed()
             robots = Robots.ALLOWED if scraper.obey_robots else Robots.IGNORED
             response = await held.fetch(self._fetcher, _request(visit, held, scraper, spool), robots)
+            if visit.recollection is not None:
+                response = visit.recollection.confirmed(response)
             if response.status not in REDIRECTS or "Location" not in response.headers:
                 break
             end = _follow(scraper, visit, response)
@@ -132,6 +171,8 @@ class Executor:
         outcome = judge.answer(held.lease, response.status, response.headers, self._clock.now())
         if outcome is None:
             outcome = judge.looks_blocked(held.lease, response.body)
+        elif isinstance(outcome, Dead) and visit.recollection is not None:
+            visit.recollection.miss(response.status, held.now)
         _learn_of_exits(held, visit)
         if scraper.adaptive:
             took = None if response.status >= 500 else self._clock.elapsed() - asked_at
@@ -148,7 +189,8 @@ class Executor:
             answer = await self._answer(held, visit, scraper, judge, body)
             if not isinstance(answer, Response):
                 return answer
-            return await self._sitemaps.read(scraper, visit, body)
+            outcome = await self._sitemaps.read(scraper, visit, body)
+            return self._again(visit, scraper, outcome) if isinstance(outcome, Done) else outcome
 
     def _pace(self, held: HeldLease, visit: Visit, scraper: Scraper, took: float | None) -> None:
         asked_for = max(millis(scraper.delay), visit.crawl_delay or 0)
@@ -178,15 +220,18 @@ def _paced(held: HeldLease, visit: Visit, delay: Millis | None) -> bool:
 
 def _request(visit: Visit, held: HeldLease, scraper: Scraper, spool: IO[bytes] | None) -> Fetch:
     extra = visit.extra
+    headers = {**scraper.headers, **(extra.headers or {})} if scraper.headers or extra.headers else {}
+    if visit.recollection is not None:
+        headers |= visit.recollection.validators(visit.url, headers)
     return Fetch(
         visit.url,
         extra.method,
-        {**scraper.headers, **(extra.headers or {})} if scraper.headers or extra.headers else {},
+        headers,
         extra.body,
         scraper.timeout,
         scraper.max_bytes if spool is None else LARGEST_SITEMAP,
         held.lease.exit,
-        visit.task.run_id if extra.guarded else scraper.name,
+        jar_of(visit.task),
         spool,
     )
 

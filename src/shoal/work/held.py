@@ -120,6 +120,16 @@ class HeldLease:
         self.renew_at = elapsed + self._life_before_renewal
 
     @property
+    def pages_asked(self) -> int:
+        """The requests that were made for the page itself."""
+        return sum(made.robots is not Robots.FILE for made in self.made)
+
+    @property
+    def now(self) -> Moment:
+        """The store's time, as well as it is known here."""
+        return math.floor(self._clock.elapsed() + self._shift)
+
+    @property
     def started_at(self) -> Moment | None:
         """By when the target has seen the last request, which the pace is counted from. None = none was made."""
         return math.ceil(self._seen) + 1 if self.starts else None

@@ -55,6 +55,8 @@ class Reading:
             request=to_request(task),
             depth=task.depth,
         )
+        if visit.recollection is not None:
+            page.unchanged = visit.recollection.compare(response)
         began = await self._turns.begin()
         with self._notebook.holding(task.id):
             try:

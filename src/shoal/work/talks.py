@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from shoal.clock import Clock, Millis
-from shoal.errors import EngineUnavailable
+from shoal.errors import EngineError, EngineUnavailable
 from shoal.frontier.protocol import Ask, Granted
 from shoal.outcome import Settlement
 from shoal.patience import PatientEngine
@@ -148,3 +148,13 @@ class Talks:
 
 def _say_left_behind(reason: str) -> None:
     log.warning("leases could not be given back; they will run out", reason=reason)
+
+
+def of_the_store(error: BaseException) -> BaseException:
+    """What went wrong with the store, out of the group of tasks that it ended; anything else as it is."""
+    while isinstance(error, BaseExceptionGroup):
+        store = error.subgroup((EngineError, Unheard))
+        if store is None:
+            break
+        error = store.exceptions[0]
+    return error

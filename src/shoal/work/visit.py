@@ -12,6 +12,7 @@ from shoal.scraper import Scraper
 from shoal.task import NewTask, Task
 from shoal.url import site_of
 from shoal.work.held import HeldLease
+from shoal.work.memory import Recollection, address_of
 
 _OF_ONE_SITE = frozenset({"authorization", "cookie", "proxy-authorization"})
 """Headers that are meant for the site they were written for, and for no other that it redirects to."""
@@ -22,11 +23,12 @@ class Visit:
 
     `crawl_delay`: what the site is to be told; None = nothing. `least_delay`: what a route asks for.
     `exits_failed`, `exits_ok`, `pace`: what was learned about ways out and about the site, as a Settlement says it.
+    `recollection`: what is remembered of the page; None = nothing is, nor will be.
     """
 
     __slots__ = (
         "crawl_delay", "duplicates", "exits_failed", "exits_ok", "extra", "least_delay", "moved_to", "origin", "pace",
-        "refused", "task", "url",
+        "recollection", "refused", "task", "url",
     )  # fmt: skip
 
     def __init__(self, task: Task) -> None:
@@ -40,6 +42,7 @@ class Visit:
         self.pace: Millis | None = None
         self.exits_failed: tuple[str, ...] = ()
         self.exits_ok: tuple[str, ...] = ()
+        self.recollection: Recollection | None = None
         self.refused = 0
         self.duplicates = 0
 
@@ -51,6 +54,20 @@ class Visit:
         self.extra = msgspec.structs.replace(self.extra, redirects=self.extra.redirects + 1, first_url=first, **changes)
         self.url = self.moved_to = str(url)
         self.origin = _origin(url)
+
+    def land(self, url: str) -> None:
+        """Be where an answer came from that is used again, whatever way led there then."""
+        self.url = url
+        self.origin = _origin(url)
+
+    def again(self, every: Millis) -> NewTask:
+        """The task that visits the page again: the one that was asked for, redirects not followed yet."""
+        task, extra = self.task, self.task.extra
+        url = address_of(task)
+        fresh = msgspec.structs.replace(extra, redirects=0, first_url=None, detours=(), visits=extra.visits + 1)
+        return NewTask(
+            url, site_of(url), None, task.lane, task.handler, task.priority, task.depth, wait=every, extra=fresh
+        )
 
     def continued(self, scraper: Scraper) -> NewTask | Refused:
         """The task that a redirect to another site leads to: the same request, at the same depth.
@@ -82,6 +99,7 @@ class Visit:
 def settlement(held: HeldLease, outcome: Outcome, visit: Visit | None = None) -> Settlement:
     """The end of a held lease. Without a visit: it is given back."""
     task = held.lease.task
+    kept = visit.recollection if visit else None
     return Settlement(
         task.run_id,
         task.id,
@@ -96,6 +114,10 @@ def settlement(held: HeldLease, outcome: Outcome, visit: Visit | None = None) ->
         visit.pace if visit else None,
         visit.exits_failed if visit else (),
         visit.exits_ok if visit else (),
+        kept.saved_requests if kept else 0,
+        kept.saved_bytes if kept else 0,
+        kept.notes if kept else (),
+        kept.entries if kept else (),
     )
 
 

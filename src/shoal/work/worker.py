@@ -13,11 +13,12 @@ import structlog
 
 from shoal.audit import KEPT, RequestRecord, stream_of, written
 from shoal.clock import Clock, Millis, SystemClock, millis
-from shoal.errors import EngineError, EngineUnavailable, UsageError
+from shoal.errors import EngineUnavailable, UsageError
 from shoal.fetch.guard import Guard
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.protocol import Fetcher
 from shoal.fetch.robots import RobotsBook
+from shoal.fetch.stored import LARGEST
 from shoal.frontier.exits import NewExit
 from shoal.frontier.protocol import Ask, Duties, Engine, Granted, Renewal, Swept
 from shoal.kept import Note
@@ -31,10 +32,11 @@ from shoal.url import without_credentials
 from shoal.work.executor import Executor
 from shoal.work.exit_book import DIRECTLY, ExitBook
 from shoal.work.held import HeldLease
+from shoal.work.memory import Memory
 from shoal.work.permission import Permission
 from shoal.work.rhythm import ahead, linger
 from shoal.work.sitemaps import Finds, SitemapReading
-from shoal.work.talks import LAST_WORD, Talks, Unheard
+from shoal.work.talks import LAST_WORD, Talks, Unheard, of_the_store
 from shoal.work.visit import settlement
 
 PAGE_LANES = ("priority", "bulk")
@@ -62,7 +64,8 @@ class WorkerOptions:
     left to do in its lanes and queues. `grace`: seconds that requests in flight are given to end after `stop`, before
     their leases are given back. `exits`: the ways out that it was set up with, by name. `audit`: every request is
     written to the log of its run. `guard`: what the tasks of web clients may connect to. `max_crawl_delay`: a longer
-    Crawl-delay of a robots.txt is read as this one.
+    Crawl-delay of a robots.txt is read as this one. `revisit`: pages that are to be visited again wait for it.
+    `cache_max_bytes`: the largest body that is kept to be used again.
     """
 
     user_agent: str
@@ -76,6 +79,8 @@ class WorkerOptions:
     audit: bool = True
     guard: Guard = field(default_factory=Guard)
     max_crawl_delay: Millis = MAX_CRAWL_DELAY
+    revisit: bool = True
+    cache_max_bytes: int = LARGEST
 
     def __post_init__(self) -> None:
         for name, number in (("concurrency", self.concurrency), ("batch", self.batch)):
@@ -149,14 +154,17 @@ class Worker:
             asks = Permission(fetcher, robots, self._clock, self._engine.frontier)
             sitemaps = SitemapReading(self._engine.frontier, self._finds)
             through = fetcher if self._around is None else self._around(fetcher)
-            self._executor = Executor(self._scrapers, through, asks, notebook, self._clock, self._chance, sitemaps)
+            self._executor = Executor(
+                self._scrapers, through, asks, notebook, self._clock, self._chance, sitemaps,
+                Memory(self._engine.cache, fetcher.has_cookies, options.cache_max_bytes), revisit=options.revisit,
+            )  # fmt: skip
             try:
                 await self._work_and_chores()
             except asyncio.CancelledError:
                 await self._give_back()
                 raise
             except BaseExceptionGroup as errors:
-                error = _of_the_store(errors)
+                error = of_the_store(errors)
                 if isinstance(error, Unheard):
                     self._talks.give_up()
                     return
@@ -387,13 +395,3 @@ def _plain_pages(done: Done) -> list[str]:
         for task in done.tasks
         if task.key is not None and task.extra.method == "GET" and task.extra.kind is Kind.PAGE
     ]
-
-
-def _of_the_store(error: BaseException) -> BaseException:
-    """What went wrong with the store, out of the group of tasks that it ended; anything else as it is."""
-    while isinstance(error, BaseExceptionGroup):
-        store = error.subgroup((EngineError, Unheard))
-        if store is None:
-            break
-        error = store.exceptions[0]
-    return error

@@ -114,7 +114,7 @@ def _insert(
                 task.priority,
                 task.depth,
                 tx.now + task.wait if task.wait else None,
-                None if ttl is None else tx.now + ttl,
+                None if ttl is None else tx.now + task.wait + ttl,
                 task.url,
                 task.handler,
                 None if task.extra is NO_EXTRA else encode(task.extra).decode(),

@@ -160,18 +160,24 @@ class EnqueueContract:
         assert (await scene.counters()).expired == 1
         assert await scene.claim() == []
 
-    async def test_a_delayed_task_expires_while_it_waits(self, harness: Harness) -> None:
+    async def test_a_delayed_task_lives_from_when_it_may_be_fetched(self, harness: Harness) -> None:
         scene = Scene(harness)
-        await scene.open_run()
-        await scene.put(page("a.example/1", wait=5_000, ttl=1_000))
-        await scene.advance(5_000)
+        await scene.open_run(delay=0, lanes={"priority": LanePolicy(ttl=1_000)})
+        await scene.put(page("a.example/1", wait=5_000, ttl=1_000), page("a.example/2", wait=5_000, lane="priority"))
+        await scene.advance(5_999)
+        await scene.sweep_all()
+        assert names(await scene.drain()) == ["a.example/2", "a.example/1"]
+        await scene.put(page("a.example/3", wait=5_000, ttl=1_000), page("a.example/4", wait=5_000, lane="priority"))
+        await scene.advance(6_000)
         assert await scene.claim() == []
-        assert (await scene.counters()).expired == 1
+        assert (await scene.counters()).expired == 2
 
     async def test_what_expires_while_it_waits_takes_nothing_with_it(self, harness: Harness) -> None:
         scene = Scene(harness)
         await scene.open_run(delay=0)
-        await scene.put("a.example/1", page("a.example/2", wait=5_000, ttl=1_000), page("a.example/3", ttl=1_000))
+        await scene.put(page("a.example/2", ttl=1_000))
+        await scene.settle(retried(await scene.claim_one(), 5_000))
+        await scene.put("a.example/1", page("a.example/3", ttl=1_000))
         await scene.advance(1_000)
         await scene.sweep_all()
         assert names(await scene.drain()) == ["a.example/1"]

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from shoal.testing.access_log import AccessRecorder, Entry
-from shoal.testing.hostile import encodings, ordinary, refusals, sitemaps, wire
+from shoal.testing.hostile import encodings, ordinary, refusals, sitemaps, validators, wire
 from shoal.testing.hostile.call import Call, ClientGoneError, Memory, StampedReader
 from shoal.testing.hostile.robots import Robots, RobotsKind, answer_robots, show_kind
 
@@ -47,6 +47,7 @@ class Site:
             **encodings.ROUTES,
             **refusals.ROUTES,
             **sitemaps.ROUTES,
+            **validators.ROUTES,
             "robots-kind": show_kind,
         }
     )

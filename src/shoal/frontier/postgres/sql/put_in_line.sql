@@ -27,7 +27,7 @@ BEGIN
             SELECT u.run, k.line, u.site, u.url, u.handler, coalesce(u.priority, 0) AS priority,
                    coalesce(u.depth, 0) AS depth, u.extra, part_of(k.is_job, u.extra) AS part,
                    CASE WHEN u.wait > 0 THEN _now + u.wait END AS not_before,
-                   _now + least(u.ttl, k.ttl) AS expires_at
+                   _now + coalesce(u.wait, 0) + least(u.ttl, k.ttl) AS expires_at
             FROM unnest(_run, _url, _site, _lane, _handler, _priority, _depth, _wait, _ttl, _extra, _fresh)
                  WITH ORDINALITY AS u (run, url, site, lane, handler, priority, depth, wait, ttl, extra, fresh, n)
             JOIN kinds AS k ON k.run = u.run AND k.lane = u.lane

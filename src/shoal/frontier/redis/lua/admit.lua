@@ -34,7 +34,7 @@ local function admit(run, groups)
         if own and own[1] and (ttl < 0 or own[1] < ttl) then
             ttl = own[1]
         end
-        local expires = ttl >= 0 and now + ttl or 0
+        local expires = ttl >= 0 and now + wait + ttl or 0
         local alike = pack(priority, number, expires, 0, 0)
         local known = queues[line.number]
         local strange = {}

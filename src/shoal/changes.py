@@ -1,0 +1,130 @@
+"""What has changed: a record that only grows, and the cursor that reads on in it.
+
+Workers write it with their settlements, as notes of the stream `changes/SCRAPER`: one for each page that is new, has
+changed or is gone since the scraper last saw it, in this run or any before.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from shoal.clock import Millis, Moment, iso
+from shoal.errors import UsageError
+from shoal.frontier.protocol import Reader, Run
+from shoal.kept import Note
+from shoal.url import without_credentials
+
+KEPT: Millis = 90 * 24 * 3600 * 1000
+"""How long a change is known."""
+
+PAGE = 1000
+
+
+class Kind(StrEnum):
+    """What happened to a page."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    GONE = "gone"
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """One change. `at`: when the page was seen like that. `digest`: what it says now, as a hash; None = it is gone."""
+
+    kind: Kind
+    url: str
+    at: Moment
+    digest: str | None
+    run_id: str
+
+
+def stream_of(scraper: str) -> str:
+    """The stream of notes that holds the changes of a scraper's pages."""
+    return f"changes/{scraper}"
+
+
+def note_of(scraper: str, change: Change) -> Note:
+    """A change as it is kept."""
+    return Note(stream_of(scraper), msgspec.json.encode(change), KEPT)
+
+
+_change = msgspec.json.Decoder(Change)
+_places = msgspec.json.Decoder(dict[str, int])
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """Some changes, by scraper and in their order. `cursor` leads on, now or later; `more`: there are more already."""
+
+    changes: Sequence[tuple[str, Change]]
+    cursor: str
+    more: bool
+
+
+def cursor_of(places: Mapping[str, int]) -> str:
+    """How far each scraper's record has been read, as one word. Nothing in it is meant for people."""
+    return urlsafe_b64encode(msgspec.json.encode(dict(sorted(places.items())))).decode().rstrip("=")
+
+
+def places_of(cursor: str | None) -> dict[str, int]:
+    """What a cursor says; None = from the beginning. Raises UsageError for what is none."""
+    if cursor is None:
+        return {}
+    try:
+        places = _places.decode(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if min(places.values(), default=0) >= 0:
+            return places
+    except (ValueError, msgspec.MsgspecError):
+        pass
+    raise UsageError(f"{cursor!r} is no cursor of `shoal changes`; leave it away to begin with the oldest change.")
+
+
+async def changes_since(
+    reader: Reader, scrapers: Sequence[str], cursor: str | None = None, run: Run | None = None, most: int = PAGE
+) -> Changes:
+    """Changes of these scrapers' pages after a cursor, at most about `most`; of one run only, if it is named.
+
+    Raises UsageError for what is no cursor.
+    """
+    places = places_of(cursor)
+    found: list[tuple[str, Change]] = []
+    more = False
+    for scraper in scrapers:
+        while len(found) < most:
+            page = await reader.notes(stream_of(scraper), places.get(scraper, 0), PAGE)
+            places[scraper] = page.cursor
+            changes = (_change.decode(body) for body in page.bodies)
+            found += [(scraper, change) for change in changes if run is None or change.run_id == run.run_id]
+            if len(page.bodies) < PAGE:
+                break
+        else:
+            more = True
+    return Changes(found, cursor_of(places), more)
+
+
+async def scrapers_of(reader: Reader, name: str | None) -> tuple[list[str], Run | None]:
+    """Whose changes are meant: those of all scrapers, of one, or of one run of it. Raises UnknownRun for neither."""
+    runs = await reader.runs()
+    known = sorted({run.scraper for run in runs})
+    if name is None:
+        return known, None
+    if name in known:
+        return [name], None
+    run = await reader.run(name)
+    return [run.scraper], run
+
+
+def as_data(scraper: str, change: Change) -> dict[str, Any]:
+    """A change as a plain dictionary: what `--json` prints and what the Orchestrator answers."""
+    return {
+        "scraper": scraper,
+        "kind": change.kind.value,
+        "url": without_credentials(change.url),
+        "at": iso(change.at),
+        "hash": change.digest,
+        "run_id": change.run_id,
+    }
