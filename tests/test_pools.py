@@ -19,7 +19,18 @@ def settings(folder: Path, text: str) -> Path:
 
 
 def test_without_a_word_requests_leave_directly(tmp_path: Path) -> None:
-    assert pools_from(load(settings(tmp_path, ""))) == {"direct": NewExit("direct", "direct", ("default",))}
+    assert pools_from(load(settings(tmp_path, ""))) == {
+        "direct": NewExit("direct", "direct", ("default",)),
+        "tor": NewExit("tor", "tor", ("tor",)),
+    }
+
+
+def test_tor_is_a_way_out_of_any_pool_and_its_own_pool_can_be_another(tmp_path: Path) -> None:
+    exits = pools_from(load(settings(tmp_path, '[exits.shops]\nways = ["tor", "direct"]\ncap = 5')))
+    assert exits["tor"] == NewExit("tor", "tor", ("tor", "shops"), 5)
+    exits = pools_from(load(settings(tmp_path, '[exits.tor]\nways = ["socks5://127.0.0.1:9050"]')))
+    assert "tor" not in exits
+    assert exits["127.0.0.1:9050"].pools == ("tor",)
 
 
 def test_pools_of_ways_and_files(tmp_path: Path) -> None:
@@ -40,6 +51,7 @@ cap = 4
         "direct": NewExit("direct", "direct", ("default",), 8),
         proxy: NewExit(proxy, "http://me:secret@p1:8080", ("default", "shops"), 4),
         "p2:1080": NewExit("p2:1080", "socks5://p2:1080", ("shops",), 4),
+        "tor": NewExit("tor", "tor", ("tor",)),
     }
     assert "secret" not in repr(loaded)
 

@@ -7,7 +7,8 @@ ShoalError
 │   ├── BadScraper          a scraper that is wrong as written (label, option, yield)
 │   ├── BadTarget           `file.py:name` that does not lead to a scraper
 │   ├── UnknownRun          no run of that id in this engine
-│   └── BeingMoved          a run on its way between two stores, which cannot be changed meanwhile
+│   ├── BeingMoved          a run on its way between two stores, which cannot be changed meanwhile
+│   └── TorFailed           a Tor daemon that is missing, does not start, or finds no way into its network
 ├── EngineError             the store cannot do its work
 │   ├── EngineUnavailable   not reachable, locked, restarting: may pass, so it is worth trying again
 │   ├── EngineRefused       there, but not as asked (password, rights, version): somebody has to change something
@@ -87,6 +88,10 @@ class BeingMoved(UsageError):
             else f"The run {run_id!r} is being moved to another store and cannot be changed. Wait for that to end, or "
             f"keep it here with `shoal resume {run_id}`."
         )
+
+
+class TorFailed(UsageError):
+    """A Tor daemon cannot be had: none is installed, it does not start, or its network cannot be reached."""
 
 
 class EngineError(ShoalError):

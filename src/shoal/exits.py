@@ -4,6 +4,7 @@
     http://user:password@host:8080     an HTTP proxy; https:// where the proxy itself speaks TLS
     socks5://user:password@host:1080   a SOCKS proxy, which also looks names up
     source://192.0.2.7                 from this machine, with that address of its own
+    tor                                by a Tor daemon that each worker starts for itself
 
 An exit's *name* is what its clocks are kept by and what is shown: it never contains a password.
 """
@@ -23,15 +24,22 @@ PORTS = {"http": 8080, "https": 443, "socks5": 1080}
 """Known kinds of proxies, and where they listen unless their URL says otherwise."""
 
 SOURCE = "source"
+TOR = "tor"
+"""This way out, and the pool that has it unless the settings say otherwise."""
+
 FORMS = (
-    "direct, http://HOST:PORT, https://HOST:PORT, socks5://HOST:PORT (each with USER:PASSWORD@), or source://ADDRESS"
+    "direct, http://HOST:PORT, https://HOST:PORT, socks5://HOST:PORT (each with USER:PASSWORD@), source://ADDRESS, "
+    "or tor"
 )
 _LEGIBLE = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
 class ExitAddress:
-    """A way out, taken apart. `scheme`: one of PORTS, `source` or `direct`."""
+    """A way out, taken apart. `scheme`: one of PORTS, `source`, `direct` or `tor`.
+
+    `tor` stands for as many exits as there are workers; each has a name of its own.
+    """
 
     scheme: str
     host: str = ""
@@ -48,7 +56,7 @@ class ExitAddress:
     def name(self) -> str:
         """What the exit is called. Two users of one proxy are two exits: gateways give each an address of its own."""
         if not self.is_proxy:
-            return self.host or DIRECT
+            return self.host or self.scheme
         place = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
         return f"{place}~{sha256(self.user.encode()).hexdigest()[:6]}" if self.user else place
 
@@ -56,15 +64,30 @@ class ExitAddress:
     def shown(self) -> str:
         """The address without its secrets."""
         if not self.is_proxy:
-            return f"{SOURCE}://{self.host}" if self.host else DIRECT
+            return f"{SOURCE}://{self.host}" if self.host else self.scheme
         return f"{self.scheme}://{'***@' if self.user else ''}{self.name.partition('~')[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class TorOptions:
+    """How the daemons of workers are run. `path`: the program. `folder`: None = this user's folder for state.
+
+    `new_identity_every`: so many requests, and another identity is asked for; 0 = only where a site has had enough.
+    `bootstrap_timeout`: seconds for finding a way into the network. `torrc`: more lines for tor's own configuration.
+    """
+
+    path: str = "tor"
+    folder: str | None = None
+    new_identity_every: int = 0
+    bootstrap_timeout: float = 120.0
+    torrc: str = ""
 
 
 def parse_exit(text: str) -> ExitAddress:
     """Take an address apart. Raises BadSettings with one sentence, in which no password appears."""
     text = text.strip()
-    if text == DIRECT:
-        return ExitAddress(DIRECT)
+    if text in (DIRECT, TOR):
+        return ExitAddress(text)
     if "://" not in text:
         raise BadSettings(f"{_masked(text)!r} is not an exit. Write it as {FORMS}.")
     if _LEGIBLE.fullmatch(text) is None:

@@ -19,7 +19,7 @@ class Surroundings:
     """What is known about a task's surroundings, all at one moment.
 
     `exits`: names of the exits in the task's pool. `health`: what the store knows about exits. `staffed`: whether any
-    worker that was seen lately works this scraper; None = it is not known.
+    worker that was seen lately works this scraper; None = it is not known. `by_tor`: workers bring exits of their own.
     """
 
     now: Moment
@@ -28,6 +28,7 @@ class Surroundings:
     exits: Sequence[str] = (DIRECT,)
     health: Sequence[ExitRecord] = ()
     staffed: bool | None = None
+    by_tor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ def _of_the_exits(around: Surroundings) -> list[Cause]:
     slots = {slot.exit: slot for slot in around.slots}
     health = {record.name: record for record in around.health}
     if not around.exits:
-        return [Cause("Its pool has no exits.", None)]
+        why = "Its pool has no exits." if not around.by_tor else "No worker that has a Tor daemon ready is running."
+        return [Cause(why, None)]
     closed = [cause for name in around.exits if (cause := _closed(name, slots.get(name), health.get(name), around))]
     if len(closed) < len(around.exits):
         return []

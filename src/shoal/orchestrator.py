@@ -26,7 +26,7 @@ from shoal.loop import in_loop
 from shoal.order import Order, handed_over
 from shoal.overrides import configure
 from shoal.patience import patient
-from shoal.pools import pools_from
+from shoal.pools import pools_from, tor_from
 from shoal.scraper import Scraper
 from shoal.settings import Settings, mask_url
 from shoal.settings_file import load
@@ -48,6 +48,7 @@ def worker_on(engine: Engine, scraper: Scraper, run: Run, settings: Settings) ->
         queues=(run.queue,),
         drain=True,
         exits=pools_from(settings),
+        tor=tor_from(settings),
         audit=settings.audit,
         guard=Guard(settings.guard.networks),
         max_crawl_delay=millis(settings.max_crawl_delay),

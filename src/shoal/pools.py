@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoal.errors import BadSettings
-from shoal.exits import ExitAddress, parse_exit
+from shoal.exits import TOR, ExitAddress, TorOptions, parse_exit
 from shoal.frontier.exits import NewExit
 from shoal.task import DEFAULT_POOL, DIRECT
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 def pools_from(settings: Settings) -> dict[str, NewExit]:
     """Every exit of the settings by its name, with all pools that have it. Raises BadSettings for a line of a file.
 
-    Without a pool of that name, `default` is to leave directly.
+    Without pools of these names, `default` is to leave directly, and `tor` by a worker's own Tor daemon.
     """
     exits: dict[str, NewExit] = {}
     if DEFAULT_POOL not in settings.exits:
         exits[DIRECT] = NewExit(DIRECT, DIRECT, (DEFAULT_POOL,))
+    if TOR not in settings.exits:
+        exits[TOR] = NewExit(TOR, TOR, (TOR,))
     for pool, described in settings.exits.items():
         number = 0
         for number, (text, address) in enumerate(_addresses(described), start=1):  # noqa: B007 - counted for below
@@ -34,6 +36,17 @@ def pools_from(settings: Settings) -> dict[str, NewExit]:
         if not number:
             raise BadSettings(f"exits.{pool}: this pool has no exits. Give it `ways` or a `file` that names some.")
     return exits
+
+
+def tor_from(settings: Settings) -> TorOptions:
+    """How the Tor daemons of workers are run."""
+    return TorOptions(**settings.tor.model_dump())
+
+
+def speaks_of_tor(settings: Settings) -> bool:
+    """Whether the settings show that somebody wants to leave by Tor."""
+    named = any(parse_exit(way).scheme == TOR for pool in settings.exits.values() for way in pool.ways)
+    return named or "tor" in settings.model_fields_set or any(each.exits == TOR for each in settings.scrapers.values())
 
 
 def _addresses(pool: PoolSettings) -> Iterator[tuple[str, ExitAddress]]:

@@ -18,6 +18,7 @@ from shoal.settings import (
     ScraperSettings,
     ServeSettings,
     Settings,
+    TorSettings,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def settings_page() -> str:
         (ScraperSettings, "scrapers.NAME"),
         (LaneSettings, "lanes.NAME"),
         (PoolSettings, "exits.POOL"),
+        (TorSettings, "tor"),
     )
     for model, name in tables:
         meaning = (model.__doc__ or "").partition(": ")[2]
@@ -133,7 +135,7 @@ def _kind(annotation: Any) -> str:
         return ", ".join(f"`{each}`" for each in get_args(annotation))
     if annotation == list[str]:
         return "list"
-    if get_origin(annotation) in (dict, list) or annotation in (GuardSettings, ServeSettings):
+    if get_origin(annotation) in (dict, list) or annotation in (GuardSettings, ServeSettings, TorSettings):
         return "table"
     if get_origin(annotation) is not None:  # Annotated
         return _kind(get_args(annotation)[0])

@@ -227,6 +227,29 @@ class PoolSettings(BaseModel):
         return value
 
 
+class TorSettings(BaseModel):
+    """`[tor]`: the Tor daemons that workers start for scrapers with `exits="tor"`, one for each worker process."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(default="tor", min_length=1, description="The program: a name, or where it is.")
+    folder: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where daemons keep what they know, and with it the names of their exits; absent = "
+        "`~/.local/state/shoal/tor`.",
+    )
+    new_identity_every: int = Field(
+        default=0, ge=0, description="A new identity after so many requests; 0 = only where a site has had enough."
+    )
+    bootstrap_timeout: Seconds = Field(
+        default=120.0, gt=0, description="Most time for a daemon to find its way into the network. Unit: seconds."
+    )
+    torrc: str = Field(
+        default="", description="More lines for tor's own configuration; `%include FILE` among them names a file."
+    )
+
+
 class Settings(BaseSettings):
     """Everything that can be set. Building one reads nothing from outside; `shoal.settings_file.load` does."""
 
@@ -271,6 +294,7 @@ class Settings(BaseSettings):
     scrapers: dict[str, ScraperSettings] = Field(default_factory=dict, description="Overrides per scraper.")
     lanes: dict[str, LaneSettings] = Field(default_factory=dict, description="Rules per lane.")
     exits: dict[str, PoolSettings] = Field(default_factory=dict, description="Pools of exits.")
+    tor: TorSettings = Field(default_factory=TorSettings, description="Tor daemons.")
     route: list[RouteSettings] = Field(default_factory=list, description="Rules per URL.")
 
     _source: str = PrivateAttr(default="the settings")

@@ -22,6 +22,7 @@ from shoal.settings import (
     ScraperSettings,
     ServeSettings,
     Settings,
+    TorSettings,
     mask_url,
 )
 
@@ -154,6 +155,7 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
         "route": RouteSettings,
         "serve": ServeSettings,
         "guard": GuardSettings,
+        "tor": TorSettings,
     }
     return list((models[table[0]] if table else Settings).model_fields)
 

@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 import sqlite3
+import subprocess
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,9 +17,11 @@ from typing import TYPE_CHECKING
 from shoal.cli.opening import sqlite_file
 from shoal.cli.text import count, size
 from shoal.engines import open_engine
-from shoal.errors import NoStore, ShoalError
+from shoal.errors import NoStore, ShoalError, TorFailed
+from shoal.fetch.tor import find_tor
 from shoal.frontier.sqlite.connection import NETWORK_FILE_SYSTEMS, OLDEST_SQLITE, file_system_of
 from shoal.kept import Entry
+from shoal.pools import speaks_of_tor
 from shoal.settings import mask_url
 from shoal.settings_file import stray_variables
 
@@ -149,6 +152,21 @@ def check_descriptors(settings: Settings) -> Finding:
             "descriptors", Verdict.WARN, f"{limit}; concurrency {settings.concurrency} needs {needed}", advice
         )
     return Finding("descriptors", Verdict.OK, "unlimited" if limit == resource.RLIM_INFINITY else str(limit))
+
+
+def check_tor(settings: Settings) -> Finding:
+    """The program that workers start for scrapers that leave by Tor."""
+    try:
+        program = find_tor(settings.tor.path)
+    except TorFailed as error:
+        if speaks_of_tor(settings):
+            return Finding("tor", Verdict.FAIL, "not installed", str(error))
+        return Finding("tor", Verdict.OK, "not installed; if you need it: apt-get install tor (Debian)")
+    asked = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
+    said = asked.stdout.strip().splitlines()
+    if asked.returncode or not said or not said[0].startswith("Tor "):
+        return Finding("tor", Verdict.FAIL, program, "This is not Tor, or it does not run; set `path` of [tor].")
+    return Finding("tor", Verdict.OK, f"{said[0].removeprefix('Tor version ').rstrip('.')}, {program}")
 
 
 def check_extras() -> Iterator[Finding]:

@@ -56,6 +56,7 @@ async def _examine(settings: Settings, *, migrate: bool) -> list[Finding]:
         *checks.check_disk(settings),
         checks.check_contact(settings),
         checks.check_descriptors(settings),
+        checks.check_tor(settings),
         *checks.check_environment(),
         *checks.check_extras(),
     ]

@@ -1,7 +1,6 @@
 """`shoal exits list|add|remove|check|ban|release`: ways out, and how well each does."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
@@ -12,11 +11,11 @@ from shoal.cli.options import ConfigOption, EngineOption, JsonOption
 from shoal.cli.text import count, duration, moment, print_json, print_line, table
 from shoal.clock import Moment, iso, millis
 from shoal.errors import BadSettings, UsageError
-from shoal.exits import parse_exit
+from shoal.exits import TOR, parse_exit
 from shoal.frontier.exits import ExitRecord, NewExit
 from shoal.frontier.protocol import Engine
 from shoal.loop import in_loop
-from shoal.pools import pools_from
+from shoal.pools import pools_from, speaks_of_tor
 from shoal.settings import Settings
 from shoal.settings_file import load
 from shoal.task import DEFAULT_POOL, DIRECT
@@ -25,7 +24,6 @@ app = typer.Typer(help="Exits: ways out, and how well each does.", no_args_is_he
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="An exit's name, from `shoal exits list`.")]
 SiteOption = Annotated[str | None, typer.Option("--site", metavar="SITE", help="Only for this site.")]
-AT_ONCE = 50
 
 
 @app.command("list")
@@ -74,6 +72,8 @@ def add(
 
         shoal exits add socks5://10.0.0.5:1080 --pool shops --cap 20
     """
+    if TOR in addresses:
+        raise UsageError('Tor cannot be added while workers run: give a pool `ways = ["tor"]` in shoal.toml.')
     exits = [
         NewExit(parse_exit(address).name, address.strip(), tuple(pools or [DEFAULT_POOL]), cap) for address in addresses
     ]
@@ -164,13 +164,21 @@ def check(
 
         shoal exits check --url https://example.org/
     """
+    from shoal.cli.exit_check import ExitCheck  # noqa: PLC0415 - brings aiohttp
+
     settings = load(config, {"engine": engine})
-    _, records = _known(settings)
-    chosen = [record for record in records if record.address and (not names or record.name in names)]
+    _, records = _known(settings, names or ())
+    chosen = [
+        record
+        for record in records
+        if record.address and not _of_a_worker(record) and (not names or record.name in names)
+    ]
     unknown = set(names or ()) - {record.name for record in chosen}
+    if any(_of_a_worker(record) for record in records if record.name in unknown):
+        raise UsageError("A worker's own Tor exit cannot be tried from here; `shoal exits check tor` starts another.")
     if unknown:
         raise UsageError(f"There is no exit {', '.join(sorted(unknown))} with an address here.")
-    results = in_loop(_try_all(chosen, url, settings, timeout))
+    results = in_loop(ExitCheck(settings, url, timeout).run(chosen))
     if as_data:
         print_json([{"name": name, "ok": ok, "said": said} for name, ok, said in results])
     else:
@@ -181,38 +189,14 @@ def check(
         raise typer.Exit(1)
 
 
-async def _try_all(
-    records: Sequence[ExitRecord], url: str, settings: Settings, seconds: float
-) -> list[tuple[str, bool, str]]:
-    from shoal.fetch.http import HttpFetcher  # noqa: PLC0415 - brings aiohttp
-    from shoal.fetch.protocol import Fetch, FetchError  # noqa: PLC0415
-    from shoal.fetch.ways import Way, open_way  # noqa: PLC0415
+def _known(settings: Settings, asked_for: Collection[str] = ()) -> tuple[Moment, list[ExitRecord]]:
+    """The exits of the settings and of the store, by name, each with what the store knows of it.
 
-    addresses = {record.name: parse_exit(record.address) for record in records}
-
-    def way(name: str, guarded: bool) -> Way:
-        return open_way(addresses[name])
-
-    fetcher = HttpFetcher(settings.agent, ways=way)
-    turns = asyncio.Semaphore(AT_ONCE)
-
-    async def one(name: str) -> tuple[str, bool, str]:
-        async with turns:
-            try:
-                response = await fetcher.fetch(Fetch(url, timeout=seconds, exit=name), lambda: None)
-            except FetchError as error:
-                return name, False, error.text
-            return name, response.status < 400, f"HTTP {response.status}"
-
-    try:
-        return list(await asyncio.gather(*(one(record.name) for record in records)))
-    finally:
-        await fetcher.close()
-
-
-def _known(settings: Settings) -> tuple[Moment, list[ExitRecord]]:
-    """The exits of the settings and of the store, by name, each with what the store knows of it."""
+    Tor is always there to be used; it is spoken of where the settings do, or where it was asked for.
+    """
     own = pools_from(settings)
+    if not speaks_of_tor(settings) and TOR not in asked_for:
+        own.pop(TOR, None)
     now, stored = (0, []) if is_absent(settings) else in_loop(_stored(settings))
     records = {name: ExitRecord(name, e.address, e.pools, e.cap) for name, e in own.items()}
     for record in stored:
@@ -229,7 +213,13 @@ async def _stored(settings: Settings) -> tuple[Moment, list[ExitRecord]]:
         return await store.reader.now(), list(await store.exits.all())
 
 
+def _of_a_worker(record: ExitRecord) -> bool:
+    return record.address == TOR and record.name != TOR
+
+
 def _health(record: ExitRecord, now: Moment) -> str:
+    if record.name == TOR:
+        return "started by each worker"
     if record.quarantined_until > now:
         return f"quarantined until {moment(record.quarantined_until)}"
     if record.failures:

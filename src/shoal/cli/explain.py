@@ -9,6 +9,7 @@ from shoal.cli.opening import find_run, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption
 from shoal.cli.text import duration, moment, print_json, print_line
 from shoal.clock import Moment, iso
+from shoal.exits import TOR
 from shoal.explain import Explanation, Surroundings, explain
 from shoal.frontier.protocol import Engine, Whereabouts
 from shoal.pools import pools_from
@@ -46,9 +47,10 @@ def explain_(
         explained = []
         for place in found:
             pool = place.pool or DEFAULT_POOL
-            names = [name for name, exit_ in own.items() if pool in exit_.pools]
+            names = [name for name, exit_ in own.items() if pool in exit_.pools and name != TOR]
             names += [record.name for record in health if pool in record.pools]
-            around = Surroundings(now, record, slots, tuple(dict.fromkeys(names)), health)
+            by_tor = TOR in own and pool in own[TOR].pools
+            around = Surroundings(now, record, slots, tuple(dict.fromkeys(names)), health, by_tor=by_tor)
             explained.append((place, explain(place, around)))
         return now, explained
 

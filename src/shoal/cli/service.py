@@ -16,7 +16,7 @@ from shoal.clock import millis
 from shoal.errors import UsageError
 from shoal.fetch.guard import Guard
 from shoal.patience import Patience, PatientEngine
-from shoal.pools import pools_from
+from shoal.pools import pools_from, tor_from
 from shoal.settings import Settings, mask_url
 from shoal.work.foreign import report_foreign_work
 from shoal.work.worker import Worker, WorkerOptions
@@ -81,6 +81,7 @@ class Service:
                 drain=self.drain,
                 user_agent=self.settings.agent,
                 exits=pools_from(self.settings),
+                tor=tor_from(self.settings),
                 audit=self.settings.audit,
                 guard=Guard(self.settings.guard.networks),
                 max_crawl_delay=millis(self.settings.max_crawl_delay),

@@ -126,14 +126,24 @@ class HttpFetcher:
         self._ways: dict[tuple[str, bool], Way] = {}
         self._jars: OrderedDict[tuple[str, str], aiohttp.CookieJar] = OrderedDict()
         self._opened: WeakSet[ResponseHandler] = WeakSet()
+        self._left: set[Way] = set()
 
     async def fetch(self, fetch: Fetch, gate: Gate) -> Response:
-        patience = self._timeouts.first_byte
-        total = asyncio.timeout(fetch.timeout)
         by = fetch.exit, fetch.guarded
         way = self._ways.get(by)
         if way is None:
             way = self._ways[by] = self._open_way(*by)
+        way.busy += 1
+        try:
+            return await self._fetch(fetch, gate, way)
+        finally:
+            way.busy -= 1
+            if way.is_left:
+                await self._close_left(way)
+
+    async def _fetch(self, fetch: Fetch, gate: Gate, way: Way) -> Response:
+        patience = self._timeouts.first_byte
+        total = asyncio.timeout(fetch.timeout)
         try:
             async with total:
                 origin, target = self._place(fetch.url, way)
@@ -153,8 +163,8 @@ class HttpFetcher:
         except FOREIGN as error:
             late = fetch.timeout if total.expired() else None
             told = translated(error, late, patience, self._timeouts.connect)
-            raise through_proxy(error, told) if way.proxied else told from error
-        if len(self._opened) > self._keep or not payload.is_eof():
+            raise await _through(way, error, told) if way.proxied else told from error
+        if len(self._opened) > self._keep or way.is_left or not payload.is_eof():
             self._hang_up(connection)
         else:
             connection.release()
@@ -164,16 +174,28 @@ class HttpFetcher:
 
     async def close(self) -> None:
         """Let go of all connections. What is under way fails. The second time: nothing."""
-        ways, self._ways = self._ways, {}
-        for way in ways.values():
+        ways = [*self._ways.values(), *self._left]
+        self._ways.clear()
+        self._left.clear()
+        for way in ways:
             await way.connector.close()
 
     async def forget(self, exit_name: str) -> None:
-        """Let go of the connections of one exit; it is opened anew when it is next used, under what it is then."""
+        """Let go of the connections and cookies of one exit; it is opened anew when it is next used, under what it is
+        then. What is under way goes on to its end, on connections that nobody takes after it."""
+        for place in [place for place in self._jars if place[0] == exit_name]:
+            del self._jars[place]
         for guarded in (False, True):
             way = self._ways.pop((exit_name, guarded), None)
             if way is not None:
-                await way.connector.close()
+                way.is_left = True
+                self._left.add(way)
+                await self._close_left(way)
+
+    async def _close_left(self, way: Way) -> None:
+        if not way.busy and way in self._left:
+            self._left.discard(way)
+            await way.connector.close()
 
     def _place(self, url: str, way: Way) -> tuple[_Origin, str]:
         """Where to connect and what to ask for there. A URL in its normal form is sent as it is, to the letter."""
@@ -267,6 +289,14 @@ class HttpFetcher:
 def _kept() -> int:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_KEPT if files == resource.RLIM_INFINITY else min(MOST_KEPT, files // 2)
+
+
+async def _through(way: Way, error: Exception, told: FetchError) -> FetchError:
+    """What went wrong on a way through somebody else's machine; in doubt, that machine is asked, if it can be."""
+    found = through_proxy(error, told)
+    if found.doubtful and way.works is not None and not await way.works():
+        return FetchError(found.text, Blame.EXIT)
+    return found
 
 
 def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar | None) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,15 @@ KEEP_ALIVE = 30.0
 NAMES_KEPT = 300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Way:
     """How requests leave by one exit: what opens its connections, and the HTTP proxy to ask, if it is one.
 
     `login`: what that proxy is told in `Proxy-Authorization`.
     `proxied`: another machine stands in between, and what goes wrong may be its doing.
     `lookup`: hosts are looked up with it before the proxy is asked, for the sake of its check; None = they are not.
+    `works`: asked where it is in doubt whether this exit or the target has failed; None = there is nobody to ask.
+    `busy`: fetches under way. `is_left`: nobody takes it any more; its connections end with the last of these.
     """
 
     connector: aiohttp.BaseConnector
@@ -35,6 +37,9 @@ class Way:
     login: str | None = None
     proxied: bool = False
     lookup: Lookup | None = None
+    works: Callable[[], Awaitable[bool]] | None = None
+    busy: int = 0
+    is_left: bool = False
 
 
 Ways = Callable[[str, bool], Way]

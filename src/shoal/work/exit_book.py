@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import structlog
 
 from shoal.errors import BadSettings
-from shoal.exits import ExitAddress, parse_exit
+from shoal.exits import TOR, ExitAddress, parse_exit
 from shoal.fetch.guard import Guard
 from shoal.fetch.protocol import FetchError
 from shoal.fetch.ways import Way, open_way
@@ -22,11 +23,22 @@ DIRECTLY: Mapping[str, NewExit] = {DIRECT: NewExit(DIRECT, DIRECT, (DEFAULT_POOL
 """What a worker has that was told of no exits."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """An exit that no other worker has. `works`: as of a Way."""
+
+    pools: Sequence[str]
+    address: ExitAddress
+    works: Callable[[], Awaitable[bool]] | None = None
+
+
 class ExitBook:
     """Names of exits by pool, and the way that each name stands for. `own`: those of the settings.
 
     `limit`: most connections by one exit. `tls`: None = the usual authorities. `guard`: of guarded ways; None = the one
     that lets pass what is public.
+    `tor`: what the settings say of leaving by Tor; None = nothing. The exits themselves are lent by those who run them.
+    `private`: pools in which other workers have other exits.
     """
 
     def __init__(
@@ -37,14 +49,29 @@ class ExitBook:
         tls: ssl.SSLContext | None = None,
         guard: Guard | None = None,
     ) -> None:
-        self._own = dict(own)
+        self.tor = own.get(TOR)
+        self._own = {name: exit_ for name, exit_ in own.items() if name != TOR}
+        self._lent: dict[str, Lent] = {}
+        self._taken: Mapping[str, NewExit] = self._own
         self._store = store
         self._limit = limit
         self._tls = tls
         self._guard = guard or Guard()
         self._addresses: dict[str, ExitAddress] = {}
         self.pools: dict[str, Sequence[str]] = {}
+        self.private: Sequence[str] = ()
         self._take(self._own)
+
+    def lend(self, name: str, exit_: Lent) -> None:
+        """One more exit, of this worker alone; or the same by another address."""
+        self._lent[name] = exit_
+        self.private = tuple(sorted({*self.private, *exit_.pools}))
+        self._take(self._taken)
+
+    def take_back(self, name: str) -> None:
+        """That exit cannot be used for now."""
+        self._lent.pop(name, None)
+        self._take(self._taken)
 
     async def introduce(self) -> None:
         """Tell the store of the settings' exits, so that their caps hold everywhere and people can see them."""
@@ -56,7 +83,7 @@ class ExitBook:
         """Look what was put into the store. Answers the exits whose address has changed or that are gone."""
         found: dict[str, NewExit] = {}
         for record in await self._store.all():
-            if record.address and record.name not in self._own:
+            if record.address not in ("", TOR) and record.name not in self._own:
                 found[record.name] = NewExit(record.name, record.address, record.pools, record.cap)
         before = dict(self._addresses)
         self._take({**found, **self._own})
@@ -64,12 +91,17 @@ class ExitBook:
 
     def way(self, name: str, guarded: bool) -> Way:
         """The way that a name stands for. Raises FetchError if it is not known (any more)."""
-        address = self._addresses.get(name)
+        lent = self._lent.get(name)
+        address = self._addresses.get(name) if lent is None else lent.address
         if address is None:
             raise FetchError(f"there is no exit {name!r} here", Blame.EXIT)
-        return open_way(address, self._limit, self._tls, self._guard if guarded else None)
+        # What is lent leaves from elsewhere: names are looked up there, and no inner address of ours can be reached.
+        way = open_way(address, self._limit, self._tls, self._guard if guarded and lent is None else None)
+        way.works = None if lent is None else lent.works
+        return way
 
     def _take(self, exits: Mapping[str, NewExit]) -> None:
+        self._taken = exits
         addresses: dict[str, ExitAddress] = {}
         pools: dict[str, list[str]] = {}
         for exit_ in exits.values():
@@ -80,5 +112,8 @@ class ExitBook:
                 continue
             for pool in exit_.pools:
                 pools.setdefault(pool, []).append(exit_.name)
+        for name, lent in self._lent.items():
+            for pool in lent.pools:
+                pools.setdefault(pool, []).append(name)
         self._addresses = addresses
         self.pools = {pool: tuple(names) for pool, names in pools.items()}

@@ -14,8 +14,8 @@ import structlog
 from shoal.audit import KEPT, RequestRecord, stream_of, written
 from shoal.clock import Clock, Millis, SystemClock, millis
 from shoal.errors import EngineUnavailable, UsageError
+from shoal.exits import TorOptions
 from shoal.fetch.guard import Guard
-from shoal.fetch.http import HttpFetcher
 from shoal.fetch.protocol import Fetcher
 from shoal.fetch.robots import RobotsBook
 from shoal.fetch.stored import LARGEST
@@ -30,7 +30,7 @@ from shoal.scraper import Scraper
 from shoal.task import Kind, Lease
 from shoal.url import without_credentials
 from shoal.work.executor import Executor
-from shoal.work.exit_book import DIRECTLY, ExitBook
+from shoal.work.exit_book import DIRECTLY
 from shoal.work.held import HeldLease
 from shoal.work.memory import Memory
 from shoal.work.permission import Permission
@@ -38,6 +38,7 @@ from shoal.work.rhythm import ahead, linger
 from shoal.work.sitemaps import Finds, SitemapReading
 from shoal.work.talks import LAST_WORD, Talks, Unheard, of_the_store
 from shoal.work.visit import settlement
+from shoal.work.ways_out import WaysOut
 
 PAGE_LANES = ("priority", "bulk")
 """What a worker works on unless told otherwise. The other lanes have workers of their own."""
@@ -50,7 +51,6 @@ SHORTEST_WAIT = 0.002
 
 SWEEP_EVERY = 2.0
 LOOK_AT_LEASES_EVERY = 1.0
-LOOK_AT_EXITS_EVERY = 5.0
 
 log = structlog.get_logger("shoal")
 
@@ -62,10 +62,11 @@ class WorkerOptions:
     `concurrency`: requests in flight at once, over all sites. `queues`: None = all runs of its scrapers.
     `batch`: the most leases that are taken at once; None = as many as there is room for. `drain`: end when nothing is
     left to do in its lanes and queues. `grace`: seconds that requests in flight are given to end after `stop`, before
-    their leases are given back. `exits`: the ways out that it was set up with, by name. `audit`: every request is
-    written to the log of its run. `guard`: what the tasks of web clients may connect to. `max_crawl_delay`: a longer
-    Crawl-delay of a robots.txt is read as this one. `revisit`: pages that are to be visited again wait for it.
-    `cache_max_bytes`: the largest body that is kept to be used again.
+    their leases are given back. `exits`: the ways out that it was set up with, by name. `tor`: how it runs a Tor
+    daemon, if one of its scrapers leaves by Tor. `audit`: every request is written to the log of its run. `guard`: what
+    the tasks of web clients may connect to. `max_crawl_delay`: a longer Crawl-delay of a robots.txt is read as this.
+    `revisit`: pages that are to be visited again wait for it. `cache_max_bytes`: the largest body that is kept to be
+    used again.
     """
 
     user_agent: str
@@ -76,6 +77,7 @@ class WorkerOptions:
     drain: bool = False
     grace: float = 10.0
     exits: Mapping[str, NewExit] = field(default_factory=lambda: DIRECTLY)
+    tor: TorOptions = field(default_factory=TorOptions)
     audit: bool = True
     guard: Guard = field(default_factory=Guard)
     max_crawl_delay: Millis = MAX_CRAWL_DELAY
@@ -107,7 +109,6 @@ class Worker:
         around: Callable[[Fetcher], Fetcher] | None = None,
     ) -> None:
         self._engine = patient(engine)
-        self._exits = ExitBook(options.exits, self._engine.exits, options.concurrency, guard=options.guard)
         self._requests: dict[str, list[RequestRecord]] = {}
         self._notes: tuple[Note, ...] = ()
         self._scrapers = {scraper.name: scraper for scraper in scrapers}
@@ -118,6 +119,7 @@ class Worker:
         self._around = around
         self._held: dict[int, HeldLease] = {}
         self._tasks: dict[int, asyncio.Task[Settlement]] = {}
+        self._ways = WaysOut(options, scrapers, self._engine.exits, self._clock, lambda: self._held)
         self._talks = Talks(self._engine, self._clock, self._ask, lambda: self._held)
         self._limit: asyncio.Timeout | None = None
         self._news = asyncio.Event()
@@ -129,6 +131,7 @@ class Worker:
         """Claim nothing more; let what is in flight end, or give it back when `grace` is over. May be called twice."""
         self._stopping = True
         self._stop_by = min(self._stop_by, self._clock.elapsed() + self._options.grace * 1000)
+        self._ways.give_up()
         self._limit_talks()
         self._news.set()
 
@@ -145,11 +148,10 @@ class Worker:
         """
         options = self._options
         queues = None if options.queues is None else tuple(options.queues)
-        self._info, notebook = introduce(Duties(tuple(self._scrapers), tuple(options.lanes), queues))
         async with AsyncExitStack() as stack:
-            self._fetcher = fetcher = HttpFetcher(options.user_agent, ways=self._exits.way)
-            stack.push_async_callback(fetcher.close)
-            await self._find_exits()
+            stack.push_async_callback(self._ways.close)
+            fetcher = await self._ways.open()
+            self._info, notebook = introduce(Duties(tuple(self._scrapers), tuple(options.lanes), queues))
             robots = RobotsBook(self._engine.cache, options.user_agent, self._clock, options.max_crawl_delay)
             asks = Permission(fetcher, robots, self._clock, self._engine.frontier)
             sitemaps = SitemapReading(self._engine.frontier, self._finds)
@@ -177,7 +179,7 @@ class Worker:
 
     async def _work_and_chores(self) -> None:
         async with asyncio.TaskGroup() as group:
-            endless = (self._keep_sweeping(), self._keep_renewing(), self._keep_exits())
+            endless = (self._keep_sweeping(), self._keep_renewing(), *self._ways.chores())
             chores = [group.create_task(chore) for chore in endless]
             await self._work(group)
             self._over = True
@@ -233,6 +235,7 @@ class Worker:
         finally:
             self._limit = None
         self._notes = ()
+        self._ways.settled(self._talks.stood, self._talks.unsettled)
         for settled in self._talks.stood:
             if isinstance(settled.outcome, Done) and settled.outcome.tasks:
                 self._executor.recent.add(settled.run_id, _plain_pages(settled.outcome))
@@ -258,10 +261,11 @@ class Worker:
             self._info,
             tuple(self._scrapers),
             options.lanes,
-            self._exits.pools,
+            self._ways.book.pools,
             want,
             options.queues,
             ahead=ahead(self._talks.took),
+            private=self._ways.book.private,
             notes=self._notes,
         )
 
@@ -287,7 +291,9 @@ class Worker:
         if self._options.audit and held.made:
             self._write_down(held)
         failed = task.cancelled() or task.exception() is not None
-        self._talks.settle(settlement(held, Snoozed()) if failed else task.result())
+        settled = settlement(held, Snoozed()) if failed else task.result()
+        self._ways.ended(held, settled)
+        self._talks.settle(settled)
         self._news.set()
 
     def _write_down(self, held: HeldLease) -> None:
@@ -298,26 +304,6 @@ class Worker:
             RequestRecord(task.site, held.lease.exit, m.at, m.slack, m.took, m.status, m.delay, *rules, m.robots)
             for m in held.made
         )
-
-    # Exits
-
-    async def _find_exits(self) -> None:
-        """Tell the store of our own, and learn of those that it has. Raises UsageError if a scraper has none at all."""
-        await self._exits.introduce()
-        await self._exits.refresh()
-        for scraper in self._scrapers.values():
-            if scraper.exits not in self._exits.pools:
-                raise UsageError(
-                    f"The scraper {scraper.name!r} leaves by the exits {scraper.exits!r}, and there are none. Name "
-                    f"some in [exits.{scraper.exits}] of shoal.toml, or by `shoal exits add … --pool {scraper.exits}`."
-                )
-
-    async def _keep_exits(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_AT_EXITS_EVERY)
-            with suppress(EngineUnavailable):
-                for name in await self._exits.refresh():
-                    await self._fetcher.forget(name)
 
     # Waiting
 

@@ -1,0 +1,321 @@
+"""Leaving by Tor: real daemons, first with nobody to talk to, then in a network of their own on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from crawling import items, kill_all, shoal, site_process, start, stats, wait_for, write_scraper
+from servers.proxies import free_port, need
+from servers.tor_network import TorNetwork, has_connection, tor_network
+from shoal.errors import TorFailed
+from shoal.exits import ExitAddress, TorOptions
+from shoal.fetch.http import HttpFetcher
+from shoal.fetch.protocol import Fetch, FetchError
+from shoal.fetch.tor import TorDaemon
+from shoal.fetch.tor_folder import take_folder
+from shoal.fetch.ways import Way, open_way
+from shoal.outcome import Blame
+from shoal.testing.access_log import AccessLog
+from test_crawl_by_exits import _said
+
+DELAY = 0.3
+PAGES = 20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def network() -> Iterator[TorNetwork]:
+    """Started with the first test of this file: it comes up while those run that do not need it."""
+    need("tor", "tor")
+    with tor_network() as network:
+        yield network
+
+
+def nobody() -> str:
+    """Lines for a daemon that finds nobody to talk to, and does not look beyond loopback."""
+    place = f"orport={free_port()} v3ident={'A' * 40} 127.0.0.1:{free_port()} {'B' * 40}"
+    return f"TestingTorNetwork 1\nDirAuthority nobody {place}"
+
+
+def lonely(folder: Path, **options: Any) -> TorDaemon:
+    folder.mkdir(exist_ok=True)
+    return TorDaemon(TorOptions(**{"torrc": nobody(), "bootstrap_timeout": 30.0, **options}), folder)
+
+
+async def test_each_daemon_has_ports_of_its_own_and_ends_when_told(tmp_path: Path) -> None:
+    one, two = lonely(tmp_path / "one"), lonely(tmp_path / "two")
+    try:
+        await one.launch()
+        await two.launch()
+        assert one.port != two.port
+        for daemon in (one, two):
+            assert _speaks_socks(daemon.port)
+            assert not await daemon.works(), "it has no circuit, and says so"
+    finally:
+        await one.stop()
+        await two.stop()
+    assert _daemons_in(tmp_path) == []
+    assert not _speaks_socks(one.port)
+
+
+async def test_a_new_identity_is_asked_for_no_more_often_than_tor_allows(tmp_path: Path) -> None:
+    daemon = lonely(tmp_path / "one")
+    try:
+        await daemon.launch()
+        with listening(tmp_path / "one") as signals:
+            await daemon.new_identity()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(daemon.new_identity(), 0.3)
+            await daemon.stop()
+        assert signals() == ["NEWNYM"]
+        with pytest.raises(TorFailed, match="not running"):
+            await lonely(tmp_path / "two").new_identity()
+    finally:
+        await daemon.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"bootstrap_timeout": 1.5},
+            r"no way into its network within 1.5 s; it is at \d+ % \(.+\)\. Its last ",
+        ),
+        ({"torrc": "Nonsense 1"}, r"ended by itself \(exit code 1\)\. Its last message: .*Unknown option 'Nonsense'"),
+        ({"torrc": "DisableNetwork 1"}, "opens no SOCKS port. Look for `DisableNetwork`"),
+        ({"path": "tohr"}, "there is no 'tohr' here. Install it"),
+    ],
+)
+async def test_a_daemon_that_cannot_be_had_says_why_in_a_sentence(
+    tmp_path: Path, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(TorFailed, match=says):
+        await lonely(tmp_path / "one", **options).start()
+    assert _daemons_in(tmp_path) == []
+
+
+def test_a_folder_has_one_user_at_a_time_and_keeps_its_name(tmp_path: Path) -> None:
+    first, second = take_folder(str(tmp_path)), take_folder(str(tmp_path))
+    assert first.path != second.path
+    assert first.name != second.name
+    name = first.name
+    first.close()
+    third = take_folder(str(tmp_path))
+    assert third.name == name, "who comes next goes on with the same clocks"
+    second.close()
+    third.close()
+    third.close()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TorFailed, match=r"cannot be used .*folder"):
+        take_folder(str(tmp_path / "file"))
+
+
+async def test_what_fails_through_a_daemon_without_circuits_is_the_daemons_failure(tmp_path: Path) -> None:
+    daemon = lonely(tmp_path / "one")
+    seen: list[FetchError] = []
+
+    def way(name: str, _guarded: bool) -> Way:
+        way = open_way(ExitAddress("socks5", "127.0.0.1", daemon.port))
+        way.works = daemon.works if name == "asked" else None
+        return way
+
+    fetcher = HttpFetcher("ShoalTest/1.0", ways=way)
+    try:
+        await daemon.launch()
+        for name in ("asked", "not asked"):
+            with pytest.raises(FetchError) as error:
+                await fetcher.fetch(Fetch("http://127.0.0.1:9/", timeout=0.5, exit=name), lambda: None)
+            seen.append(error.value)
+    finally:
+        await fetcher.close()
+        await daemon.stop()
+    assert [(error.blame, error.doubtful) for error in seen] == [(Blame.EXIT, False), (Blame.EXIT, True)]
+
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from shoal.exits import TorOptions
+from shoal.fetch.tor import TorDaemon
+
+async def main():
+    await TorDaemon(TorOptions(torrc=sys.argv[2]), Path(sys.argv[1])).launch()
+    print("ready", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def test_a_daemon_does_not_outlive_its_owner(tmp_path: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, tmp_path, nobody()], stdout=subprocess.PIPE)
+    assert owner.stdout is not None
+    with owner.stdout:
+        assert owner.stdout.readline() == b"ready\n"
+        assert len(_daemons_in(tmp_path)) == 1
+        owner.kill()
+        owner.wait()
+    _until(lambda: _daemons_in(tmp_path) == [], "the daemon has outlived its owner")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ('path = "tohr"', "there is no 'tohr' here"),
+        ("bootstrap_timeout = 1.5", "no way into its network within 1.5 s"),
+        ("pth = 'tor'", "path"),
+    ],
+)
+def test_the_command_line_ends_with_one_sentence_where_tor_cannot_be_had(
+    tmp_path: Path, settings: str, says: str
+) -> None:
+    scraper = _project(tmp_path, "http://127.0.0.1:9/", nobody(), settings)
+    ended = subprocess.run(shoal("run", scraper, "--quiet"), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert ended.stderr.strip().splitlines()[-1].startswith("shoal: ")
+    assert "Traceback" not in ended.stderr
+    assert _daemons_in(tmp_path) == []
+
+
+def test_a_worker_that_still_waits_for_tor_can_be_stopped(tmp_path: Path) -> None:
+    scraper = _project(tmp_path, "http://127.0.0.1:9/", nobody(), "bootstrap_timeout = 600")
+    worker = start(tmp_path, "worker", scraper, "--quiet")
+    _until(lambda: len(_daemons_in(tmp_path)) == 1, "no daemon was started")
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0, (tmp_path / "command.log").read_text()
+    assert _daemons_in(tmp_path) == []
+
+
+def test_two_workers_have_two_daemons_and_neither_leaves_one_behind(tmp_path: Path, network: TorNetwork) -> None:
+    network.wait()
+    with site_process(tmp_path) as (port, log):
+        scraper = _project(tmp_path, f"http://127.0.0.1:{port}/site/{PAGES}/", network.lines)
+        subprocess.run(shoal("run", scraper, "--mode", "distributed", "--quiet"), cwd=tmp_path, check=True)
+        one, two = (start(tmp_path, "worker", scraper, "--quiet") for _ in range(2))
+        _until(lambda: len(_daemons_of(one)) == len(_daemons_of(two)) == 1, "not every worker has a daemon")
+        [of_one], [of_two] = _daemons_of(one), _daemons_of(two)
+        wait_for(log, 6)
+        _until(lambda: network.leaves_to(port), "no relay has a connection to the site")
+        assert not any(has_connection(worker.pid, port) for worker in (one, two))
+        known = {exit_["name"]: exit_ for exit_ in _said(tmp_path, "exits", "list", "--json")}
+        kill_all(one)
+        _until(lambda: not of_one.is_running(), "the daemon has outlived a worker that was killed")
+        _until(lambda: stats(tmp_path)["remaining"] == 0, "the other worker does not end the crawl")
+        two.send_signal(signal.SIGTERM)
+        assert two.wait(30) == 0, (tmp_path / "command.log").read_text()
+        assert not of_two.is_running()
+        seen = AccessLog.read(log)
+    proof = _said(tmp_path, "audit", "last", "--json")
+    print(f"{len(seen)} requests by {sorted(known)}, smallest gap by exit {proof['smallest_gap_ms']} ms")
+    assert len([name for name in known if name.startswith("tor-")]) == 2
+    assert Counter(str(item["url"]) for item in items(tmp_path)).total() == PAGES
+    assert stats(tmp_path)["failed"] == 0
+    assert proof["clean"], proof
+    assert _daemons_in(tmp_path) == []
+
+
+def test_a_ban_ends_with_the_identity_and_a_daemon_that_dies_costs_no_page(tmp_path: Path, network: TorNetwork) -> None:
+    network.wait()
+    with site_process(tmp_path) as (port, log):
+        site = f"http://127.0.0.1:{port}"
+        scraper = _project(tmp_path, f"{site}/429/first/1/3600/once", network.lines)
+        scraper.write_text(scraper.read_text().replace("/once'", f"/once', '{site}/site/{PAGES}/'"))
+        crawl = start(tmp_path, "run", scraper, "--quiet")
+        with listening(tmp_path / "tor" / "0") as signals:
+            wait_for(log, 8)
+        for daemon in _daemons_of(crawl):
+            daemon.kill()
+        assert crawl.wait(90) == 0, (tmp_path / "command.log").read_text()
+        seen = AccessLog.read(log)
+    gap = seen.smallest_gap(lambda entry: entry.host)
+    print(f"{len(seen)} requests by one exit, smallest gap of all {gap:.3f} s")
+    assert signals() == ["NEWNYM"]
+    assert gap >= DELAY, "the clock of the exit goes on, whatever its identity"
+    found = Counter(str(item["url"]) for item in items(tmp_path))
+    assert len(found) == PAGES + 1
+    assert set(found.values()) == {1}
+    assert (stats(tmp_path)["failed"], stats(tmp_path)["retries"]) == (0, 0)
+    assert "tor has ended and is started again" in (tmp_path / "command.log").read_text()
+    assert _daemons_in(tmp_path) == []
+
+
+class listening:  # noqa: N801 - reads as what it does
+    """All signals that a daemon gets while the block runs, heard on a control connection of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._heard = b""
+
+    def __enter__(self) -> Callable[[], list[str]]:
+        port, cookie = self._folder / "control-port", self._folder / "control-cookie"
+        _until(lambda: port.exists() and cookie.exists() and cookie.stat().st_size > 0, "no control port")
+        number = int(port.read_text().rpartition(":")[2])
+        self._socket = socket.create_connection(("127.0.0.1", number), timeout=30)
+        self._socket.sendall(f"AUTHENTICATE {cookie.read_bytes().hex()}\r\nSETEVENTS SIGNAL\r\n".encode())
+        while self._heard.count(b"250 OK") < 2:
+            self._heard += self._socket.recv(4096)
+        return lambda: re.findall(r"650 SIGNAL (\w+)", self._heard.decode())
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.sendall(b"QUIT\r\n")
+        while more := self._last_words():
+            self._heard += more
+        self._socket.close()
+
+    def _last_words(self) -> bytes:
+        try:
+            return self._socket.recv(4096)
+        except ConnectionError:
+            return b""
+
+
+def _project(folder: Path, url: str, torrc: str, more: str = "") -> Path:
+    lines = f'[tor]\nfolder = "{folder}/tor"\ntorrc = """{torrc}"""\n{more}\n'
+    (folder / "shoal.toml").write_text(f'{lines}[scrapers.proof]\nexits = "tor"\n')
+    return write_scraper(folder, [url], delay=DELAY)
+
+
+def _daemons_in(folder: Path) -> list[int]:
+    """Daemons that work in this folder, whoever has started them."""
+    return [each.pid for each in psutil.process_iter(["cmdline"]) if _is_daemon(each, f"{folder}/")]
+
+
+def _daemons_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    return [each for each in psutil.Process(process.pid).children() if _is_daemon(each, "")]
+
+
+def _is_daemon(process: psutil.Process, words: str) -> bool:
+    try:
+        command = process.cmdline()
+    except psutil.Error:
+        return False
+    return bool(command) and Path(command[0]).name == "tor" and words in " ".join(command)
+
+
+def _speaks_socks(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(b"\x05\x01\x00")
+            return connection.recv(2) == b"\x05\x00"
+    except ConnectionError:
+        return False
+
+
+def _until(true: Callable[[], bool], otherwise: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.05)
