@@ -13,6 +13,7 @@ DECLARE
     _tighten boolean;
 BEGIN
     _now := moment(_now);
+    PERFORM pg_current_xact_id();  -- from now on, floors wait for this transaction
     LOCK TABLE tally_change IN ROW EXCLUSIVE MODE;
     _run := open_run(_run_id);
     _runs := array_fill(_run.id, ARRAY[cardinality(_url)]);

@@ -55,6 +55,9 @@ DECLARE
     _later_at bigint[] := '{}';
 BEGIN
     _now := moment(_now);
+    IF _patient OR cardinality(_task) > 0 THEN
+        PERFORM pg_current_xact_id();  -- from now on, floors wait for this transaction
+    END IF;
     LOCK TABLE tally_change, item IN ROW EXCLUSIVE MODE;
     IF cardinality(_stream) > 0 THEN
         PERFORM keep_notes(_now, _stream, _text, _keep, 0);

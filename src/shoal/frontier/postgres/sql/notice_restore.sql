@@ -10,6 +10,7 @@ BEGIN
     UPDATE ledger SET upto = '0', shift = coalesce(greatest(
         (SELECT max(i.id) >> 20 FROM item AS i), (SELECT max(n.id) >> 20 FROM note AS n)), 0) + 1
     WHERE upto > pg_snapshot_xmax(pg_current_snapshot());
+    DELETE FROM line_floor;
     UPDATE tally_change SET xid = pg_current_xact_id();
 END
 $$;

@@ -166,10 +166,11 @@ CREATE INDEX visit_due ON visit (line, due_at);
 -- No visit of a line is due before its newest `floor`, so that claims need not walk over what lay there before and cannot
 -- be cleaned away while somebody keeps an old snapshot open. Raised several times a second (`raise_floor`) and checked
 -- each minute (`check_floors`), under the lock of the line's row. Only ever added to and thinned out: the newest row is
--- found at once, however many old ones an old snapshot keeps.
+-- found at once, however many old ones an old snapshot keeps. `upto`: the first transaction that had not begun by then.
 CREATE TABLE line_floor (
     line int NOT NULL,
     at bigint NOT NULL,
+    upto xid8 NOT NULL DEFAULT pg_snapshot_xmax(pg_current_snapshot()),
     floor bigint NOT NULL,
     checked boolean NOT NULL DEFAULT false
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

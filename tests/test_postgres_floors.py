@@ -1,0 +1,59 @@
+"""The lower bound of a claim's search: however long a transaction takes, what it made due is found."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+
+from servers.postgres import shared_server
+from shoal.frontier.postgres.engine import PostgresEngine, open_postgres
+from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
+from shoal.outcome import Done, Settlement
+from shoal.task import DEFAULT_POOL, NewTask, Policy
+
+ENQUEUE = (
+    "SELECT enqueue(NULL, 'run', ARRAY['https://late.example/'], ARRAY['late.example'], ARRAY[NULL]::bytea[], "
+    "ARRAY['bulk'], '{}', '{}', '{}', '{}', '{}', '{}')"
+)
+
+
+@pytest.fixture
+async def schema() -> AsyncIterator[str]:
+    name = f"test_{secrets.token_hex(6)}"
+    yield name
+    shared_server().sql(f"DROP SCHEMA IF EXISTS {name} CASCADE", database="shoal")
+
+
+async def claim_all(engine: PostgresEngine) -> list[str]:
+    """Claim what is due, and settle it."""
+    worker = WorkerInfo("w", "another machine", 1, 1)
+
+    def ask(want: int, *settlements: Settlement) -> Ask:
+        return Ask(worker, ("shop",), ("bulk",), {DEFAULT_POOL: ("direct",)}, want, None, settlements)
+
+    leases = (await engine.frontier.exchange(ask(50))).leases
+    ends = [Settlement(each.task.run_id, each.task.id, each.token, Done(), each.claimed_at, 1) for each in leases]
+    await engine.frontier.exchange(ask(0, *ends))
+    return [lease.task.url for lease in leases]
+
+
+async def test_a_commit_that_takes_long_hides_no_task(schema: str) -> None:
+    engine = await open_postgres(shared_server().url(schema=schema))
+    slow = await asyncpg.connect(shared_server().url())
+    try:
+        await engine.frontier.create_run(NewRun("run", "shop", Policy(delay=0)))
+        await engine.frontier.enqueue("run", [NewTask("https://a.example/", "a.example", None)] * 30)
+        await slow.execute(f"SET search_path TO {schema}")
+        async with slow.transaction():
+            await slow.execute(ENQUEUE)
+            for _ in range(20):
+                assert await claim_all(engine) == ["https://a.example/"]
+                await asyncio.sleep(0.05)  # floors are raised ten times a second, by the server's clock
+        assert set(await claim_all(engine)) == {"https://a.example/", "https://late.example/"}
+    finally:
+        await slow.close()
+        await engine.close()
