@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,8 +10,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AsyncExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import script, shoal
+from engine_urls import ENGINES, empty_store
 from gateway_process import Served, open_shop, served
 from shoal import Client, verify_webhook, webhook_secret
+from shoal.engines import open_engine
 from shoal.errors import BadWebhook, UsageError
+from shoal.fetch.guard import Guard
+from shoal.frontier.jobs import NewJob
+from shoal.frontier.protocol import NewRun
+from shoal.gateway.options import GatewayOptions
+from shoal.gateway.reach import Reach
+from shoal.gateway.webhooks import Webhooks
+from shoal.task import Policy
 from shoal.webhook import signed
 
 CART = {"items": ["milk", "eggs"], "zipcode": "10001"}
@@ -241,25 +252,37 @@ class TestDeath:
                     until(lambda: store.execute("SELECT count(*) FROM task").fetchone() == (0,))
             assert len(receiver.got) == 2
 
-    def test_a_delivery_that_was_made_and_not_noted_is_not_made_twice(self, shop: str, tmp_path: Path) -> None:
-        """As if killed between the two commits: the callback is there again, and so is its delivery."""
-        engine = f"sqlite:///{tmp_path}/shoal.db"
-        key = json.loads(shoal("keys", "create", "website", "--engine", engine, "--json").stdout)["key"]
-        with receiving() as receiver, served(tmp_path, shop, "--processes", "2", "--with-workers") as gateway:
-            who = {"Authorization": f"Bearer {key}"}
-            job_id = gateway.submit(f"/cart?callback={receiver.url}", CART, **who)
-            receiver.wait_for(1)
-            with closing(sqlite3.connect(tmp_path / "shoal.db")) as store:
-                until(lambda: store.execute("SELECT count(*) FROM job WHERE callback IS NOT NULL").fetchone() == (0,))
-                store.execute(
-                    "UPDATE job SET callback = ? WHERE run = (SELECT id FROM run WHERE run_id = ?)",
-                    (receiver.url.encode(), job_id),
-                )
-                store.commit()
-                until(lambda: store.execute("SELECT count(*) FROM job WHERE callback IS NOT NULL").fetchone() == (0,))
-            gateway.submit(f"/cart?callback={receiver.url}&last", CART, **who)
-            ids = [headers["webhook-id"] for headers, _ in receiver.wait_for(2)]
-            assert len(set(ids)) == 2
+
+@pytest.mark.parametrize("kind", ENGINES)
+async def test_two_gateways_at_once_deliver_once_on_every_engine(kind: str, tmp_path: Path) -> None:
+    """Both have seen the same ends and both make the deliveries; one of each pair has no effect."""
+    secret = webhook_secret("shoal_key")
+    options = GatewayOptions(guard=Guard([ip_network("127.0.0.0/8")]))
+    with receiving() as receiver, empty_store(kind, tmp_path) as url:
+        async with AsyncExitStack() as stack:
+            gateways = []
+            for _ in range(2):
+                store = await open_engine(url)
+                stack.push_async_callback(store.close)
+                gateways.append(Webhooks(store, Reach(store.reader.now, 20), options, lambda _: secret))
+            runs = [NewRun(f"cart-{number}", "cart", Policy(), queue="jobs:cart") for number in range(5)]
+            await store.jobs.submit([NewJob(run, error="no", callback=receiver.url.encode()) for run in runs])
+            seen = [await store.jobs.callbacks() for _ in gateways]
+            assert [len(each) for each in seen] == [5, 5]
+            await asyncio.gather(*(gateway.dispatch() for gateway in gateways))
+            assert list(await store.jobs.callbacks()) == []
+            delivering = [asyncio.ensure_future(gateway.run()) for gateway in gateways]
+            await asyncio.to_thread(receiver.wait_for, 5)
+            (run,) = [run for run in await store.reader.runs() if run.scraper == "webhooks"]
+            while (await store.reader.run(run.run_id)).counters.done < 5:  # noqa: ASYNC110 - another's doing
+                await asyncio.sleep(0.02)
+            for each in delivering:
+                each.cancel()
+            await asyncio.gather(*delivering, return_exceptions=True)
+            counts = (await store.reader.run(run.run_id)).counters
+            assert (counts.done, counts.dead, counts.remaining) == (5, 0, 0)
+    told = [verify_webhook(secret, headers, body)["data"]["job_id"] for headers, body in receiver.got]
+    assert sorted(told) == [run.run_id for run in runs]
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -30,6 +30,10 @@ def create(
         list[Scope] | None, typer.Option("--scope", help="What it allows. Repeatable. Default: submit and read.")
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Jobs per minute. Default: any number.")] = None,
+    reads: Annotated[
+        int | None,
+        typer.Option("--reads", min=1, help="Looks per minute, per gateway process. Default: any number."),
+    ] = None,
     scraper: Annotated[
         list[str] | None, typer.Option("--scraper", help="Only jobs for this scraper. Repeatable. Default: all.")
     ] = None,
@@ -46,7 +50,7 @@ def create(
         shoal keys create website --limit 600
     """
     scopes = scope or [Scope.SUBMIT, Scope.READ]
-    secret, key = new_key(name, scopes, limit, scraper, SystemClock().now())
+    secret, key = new_key(name, scopes, limit, scraper, SystemClock().now(), reads)
     _with_registry(engine, config, lambda registry: store_key(registry, key))
     if as_data:
         print_json({"key": secret, "webhook_secret": webhook_secret(secret), **_as_json(key)})
@@ -118,6 +122,7 @@ def _as_json(key: ApiKey) -> dict[str, Any]:
         "name": key.name,
         "scopes": [scope.value for scope in key.scopes],
         "limit": key.limit,
+        "reads": key.reads,
         "scrapers": None if key.scrapers is None else list(key.scrapers),
         "created_at": iso(key.created_at),
         "revoked_at": iso(key.revoked_at),
@@ -126,6 +131,16 @@ def _as_json(key: ApiKey) -> dict[str, Any]:
 
 def _row(key: ApiKey) -> tuple[object, ...]:
     scopes = ",".join(scope.value for scope in key.scopes)
-    limit = "-" if key.limit is None else f"{key.limit}/min"
+    limits = [] if key.limit is None else [f"{key.limit}/min"]
+    if key.reads is not None:
+        limits.append(f"{key.reads} reads/min")
     scrapers = "all" if key.scrapers is None else ",".join(key.scrapers)
-    return key.key_id, key.name, scopes, limit, scrapers, moment(key.created_at), moment(key.revoked_at)
+    return (
+        key.key_id,
+        key.name,
+        scopes,
+        ", ".join(limits) or "-",
+        scrapers,
+        moment(key.created_at),
+        moment(key.revoked_at),
+    )

@@ -16,11 +16,11 @@ from shoal.gateway.answer import Answer, Problem
 from shoal.gateway.http import ClientGone, Receive, Scope, Send, send_answer
 from shoal.gateway.metrics import Metrics
 from shoal.gateway.openapi import declare_hot_routes, openapi_of
-from shoal.gateway.routes import routes
+from shoal.gateway.routes import add_handbook, routes
 from shoal.gateway.service import Service
 from shoal.version import __version__
 
-TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "redoc"})
+TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs"})
 """First steps of paths that are ours: a scraper of such a name is served by `POST /jobs` only."""
 
 KINDS = {404: "not-found", 405: "method-not-allowed"}
@@ -95,10 +95,15 @@ def application(service: Service) -> Any:
 def ordinary_app(service: Service, metrics: Metrics, named: set[str]) -> FastAPI:
     """What is not in a hurry."""
     app = FastAPI(
-        title="Shoal", version=__version__, summary="Jobs over HTTP: submit, poll or wait, and get the results."
+        title="Shoal",
+        version=__version__,
+        summary="Jobs over HTTP: submit, poll or wait, and get the results.",
+        docs_url=None,
+        redoc_url=None,
     )
     app.include_router(routes(service, metrics, named))
     declare_hot_routes(app, service.offers, named)
+    add_handbook(app)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_error)

@@ -13,9 +13,10 @@ from shoal.frontier.jobs import Admission
 from shoal.gateway import documents
 from shoal.gateway.answer import Answer, Problem, encode, retry_after
 from shoal.gateway.http import Receive, Scope, header, query, read_body
-from shoal.gateway.keys import MINUTE, ApiKey
+from shoal.gateway.keys import ApiKey
 from shoal.gateway.pace import ask_again
 from shoal.gateway.preparing import shown_refusals
+from shoal.gateway.reads import limit_fields
 from shoal.gateway.service import Accepted, Service
 
 _JOB_ID = re.compile(r"[a-z][a-z0-9_-]*-[0-9a-f]{32}")
@@ -80,6 +81,7 @@ async def submit_order(service: Service, scope: Scope, receive: Receive) -> Answ
 async def show_job(service: Service, scope: Scope, job_id: str) -> Answer:
     """`GET /results/{id}` and `GET /jobs/{id}`: at once, or with `?wait=` when there is news."""
     key = await whose(service, scope)
+    limits = service.reads.spend(key)
     seconds = _wait(scope, service.options.max_wait)
     if not _JOB_ID.fullmatch(job_id):
         raise documents.unknown(job_id)
@@ -88,7 +90,7 @@ async def show_job(service: Service, scope: Scope, job_id: str) -> Answer:
     if seconds:
         status = await service.wait(key, status, known, seconds)
     tag = documents.etag(status).encode()
-    headers: tuple[tuple[bytes, bytes], ...] = ((b"etag", tag), (b"cache-control", b"private, no-cache"))
+    headers: tuple[tuple[bytes, bytes], ...] = ((b"etag", tag), (b"cache-control", b"private, no-cache"), *limits)
     if not status.has_ended:
         headers += (retry_after(ask_again(service.expected(status))),)
     if known == status.version:
@@ -99,7 +101,7 @@ async def show_job(service: Service, scope: Scope, job_id: str) -> Answer:
 def _accepted(key: ApiKey, accepted: Accepted) -> Answer:
     submitted = accepted.submitted
     resets_in = max(1, math.ceil((submitted.resets_at - time.time() * 1000) / 1000))
-    limits = rate_limit_fields(key.limit, submitted.used, resets_in) if submitted.resets_at and key.limit else ()
+    limits = limit_fields("jobs", key.limit, submitted.used, resets_in) if submitted.resets_at and key.limit else ()
     if submitted.admission is Admission.LIMITED:
         raise Problem(
             429, "too-many-jobs", f"This API key may submit {key.limit} jobs a minute.",
@@ -119,14 +121,6 @@ def _accepted(key: ApiKey, accepted: Accepted) -> Answer:
     if submitted.admission is Admission.REPEATED:
         headers.append((b"idempotency-replayed", b"true"))
     return Answer(202, encode(document), tuple(headers))
-
-
-def rate_limit_fields(most: int, used: int, resets_in: int) -> tuple[tuple[bytes, bytes], ...]:
-    """The limit and what is left of it, as the HTTP working group has it."""
-    return (
-        (b"ratelimit-policy", b'"jobs";q=%d;w=%d' % (most, MINUTE // 1000)),
-        (b"ratelimit", b'"jobs";r=%d;t=%d' % (max(0, most - used), resets_in)),
-    )
 
 
 def _wait(scope: Scope, most: float) -> float:

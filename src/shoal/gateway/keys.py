@@ -27,7 +27,10 @@ class Scope(StrEnum):
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """A key as it is stored, under its id. `limit`: jobs per minute, None = any. `scrapers`: None = all."""
+    """A key as it is stored, under its id. `limit`: jobs per minute, None = any. `scrapers`: None = all.
+
+    `reads`: looks per minute, by each gateway process; None = any.
+    """
 
     key_id: str
     name: str
@@ -37,6 +40,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     limit: int | None = None
     scrapers: tuple[str, ...] | None = None
     revoked_at: Moment | None = None
+    reads: int | None = None
 
     @property
     def quota(self) -> Quota | None:
@@ -48,12 +52,18 @@ ANYBODY = ApiKey("", "", "", (Scope.SUBMIT, Scope.READ), 0)
 
 
 def new_key(
-    name: str, scopes: Sequence[Scope], limit: int | None, scrapers: Sequence[str] | None, now: Moment
+    name: str,
+    scopes: Sequence[Scope],
+    limit: int | None,
+    scrapers: Sequence[str] | None,
+    now: Moment,
+    reads: int | None = None,
 ) -> tuple[str, ApiKey]:
     """A key, as its user gets it and as it is stored."""
     secret = PREFIX + secrets.token_urlsafe(32)
     chosen = None if scrapers is None else tuple(scrapers)
-    return secret, ApiKey(f"key_{secrets.token_hex(6)}", name, hashed(secret), tuple(scopes), now, limit, chosen)
+    key_id = f"key_{secrets.token_hex(6)}"
+    return secret, ApiKey(key_id, name, hashed(secret), tuple(scopes), now, limit, chosen, reads=reads)
 
 
 def hashed(secret: str) -> str:

@@ -20,7 +20,7 @@ PROBLEMS = {
     410: "The results have been deleted; their time was over.",
     413: "The body is too large.",
     422: "The request can be understood, but what it asks for cannot be.",
-    429: "The API key has used up its jobs for this minute.",
+    429: "The API key has used up its jobs, or its looks, for this minute.",
     503: "Not at the moment; `Retry-After` says when to come back.",
 }
 
@@ -35,7 +35,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 SUBMITTING = problems(400, 401, 403, 404, 413, 422, 429, 503)
-READING = problems(401, 403, 404, 410, 422, 503)
+READING = problems(401, 403, 404, 410, 422, 429, 503)
 
 IdempotencyKey = Annotated[
     str | None,

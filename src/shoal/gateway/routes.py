@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, FastAPI, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from shoal.frontier.jobs import JobStatus
 from shoal.frontier.protocol import Item
 from shoal.gateway import documents
 from shoal.gateway.answer import Problem, encode
+from shoal.gateway.handbook import POLICY, handbook
 from shoal.gateway.hot import whose
 from shoal.gateway.metrics import Metrics
 from shoal.gateway.models import Health, JobList, JobSummary, Offered, RecordList
@@ -35,7 +36,7 @@ def routes(service: Service, metrics: Metrics, named: set[str]) -> APIRouter:
 
 
 def _add_jobs(router: APIRouter, service: Service) -> None:
-    @router.get("/jobs", response_model=JobList, responses=problems(401, 403, 422, 503), tags=["jobs"])
+    @router.get("/jobs", response_model=JobList, responses=problems(401, 403, 422, 429, 503), tags=["jobs"])
     async def list_jobs(
         request: Request,
         before: Annotated[int | None, Query(ge=0, le=2**53, description="`next` of the page before.")] = None,
@@ -43,6 +44,7 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     ) -> Response:
         """The newest jobs of this API key, or of all with the scope `admin`; only with an API key."""
         key = await whose(service, request.scope)
+        service.reads.spend(key)
         if not key.key_id:
             raise Problem(403, "not-allowed", "Jobs are listed to holders of an API key only.")
         found = await service.listed(key, before, limit)
@@ -72,6 +74,7 @@ def _add_streams(router: APIRouter, service: Service) -> None:
     ) -> Response:
         """Items as they come, page by page; or, as NDJSON, all that there are now in one stream."""
         key = await whose(service, request.scope)
+        service.reads.spend(key)
         status = await service.see(key, job_id)
         if accept is not None and NDJSON in accept:
             return StreamingResponse(_lines(service, job_id, cursor), media_type=NDJSON)
@@ -90,6 +93,7 @@ def _add_streams(router: APIRouter, service: Service) -> None:
     ) -> Response:
         """An event `status` now and whenever the job moves on; then `end`, with how it ended, and the stream ends."""
         key = await whose(service, request.scope)
+        service.reads.spend(key)
         status = await service.see(key, job_id)
         known = int(last_event_id) if last_event_id and last_event_id.isdecimal() else None
 
@@ -156,6 +160,15 @@ def _add_about(router: APIRouter, service: Service, metrics: Metrics, named: set
         """Figures for Prometheus."""
         await whose(service, request.scope)
         return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def add_handbook(app: FastAPI) -> None:
+    """The documentation of all routes, for people."""
+
+    @app.get("/docs", include_in_schema=False)
+    async def show_handbook() -> Response:
+        headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"}
+        return Response(handbook(app.openapi()), media_type="text/html", headers=headers)
 
 
 async def _lines(service: Service, job_id: str, cursor: int) -> AsyncIterator[bytes]:

@@ -22,6 +22,7 @@ from shoal.gateway.options import GatewayOptions
 from shoal.gateway.pace import ask_again, estimate, own_work
 from shoal.gateway.preparing import Offer, Prepared, fingerprint
 from shoal.gateway.reach import Reach
+from shoal.gateway.reads import Reads
 from shoal.gateway.submitting import Submissions
 from shoal.gateway.watching import Watch
 from shoal.gateway.webhooks import NAME as WEBHOOKS
@@ -65,6 +66,7 @@ class Service:
         self.watch = Watch(store.jobs, self.reach)
         self.submissions = Submissions(store.jobs, self.reach, options.store_patience)
         self.webhooks = Webhooks(store, self.reach, options, self.keys.webhook_secret)
+        self.reads = Reads()
         self.closing = False
         self._bench = Bench()
         self._items = Coalesced(self._read_items, RESULTS_AT_ONCE)
