@@ -165,12 +165,19 @@ def served(
     variables = {f"SHOAL_SERVE__{name.upper()}": value for name, value in settings.items()}
     variables["SHOAL_GUARD__ALLOW_NETWORKS"] = json.dumps([allow])
     engine = engine or f"sqlite:///{folder}/shoal.db"
-    command = [sys.executable, "-m", "shoal", "serve", "shop.py", "--port", "0", "--engine", engine, *options]
+    with serving(folder, "shop.py", "--port", "0", *options, engine=engine, at=folder, **variables) as gateway:
+        yield gateway
+
+
+@contextmanager
+def serving(folder: Path, target: str, *options: str, engine: str, at: Path, **variables: str) -> Iterator[Served]:
+    """A gateway for any scrapers, started at `at`, its log in `folder`. `variables`: of the environment."""
+    command = [sys.executable, "-m", "shoal", "serve", target, "--engine", engine, *options]
     log = folder / "serve.log"
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
-            cwd=folder,
+            cwd=at,
             env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,
             stderr=output,

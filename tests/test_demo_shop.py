@@ -153,17 +153,22 @@ async def test_search_depends_on_query_and_zip(visitor: Visitor) -> None:
     async def cards(query: str) -> list[tuple[str, ...]]:
         page = await visitor.page(f"/search?{query}")
         return [
-            tuple(text(LexborHTMLParser(str(card.html)), part) for part in (".title", ".price", ".store"))
+            tuple(text(LexborHTMLParser(str(card.html)), part) for part in (".title", ".price", ".store", ".distance"))
             for card in page.css("article.card")
         ]
 
     milk = await cards("q=milk&zip=10001")
     assert milk == await cards("q=milk&zip=10001")
     assert milk != await cards("q=milk&zip=94105")
-    assert all("milk" in title and price.startswith("£") and store for title, price, store in milk)
+    assert all("milk" in title and price.startswith("£") and store for title, price, store, _ in milk)
+    assert all(distance.endswith(" mi") for *_, distance in milk)
+    assert len({distance for *_, store, distance in milk}) == len({store for *_, store, _ in milk}) > 1
     sizes = [len(await cards(f"q=eggs&zip={zipcode}")) for zipcode in range(10001, 10031)]
     assert 6 <= min(sizes) < max(sizes) <= 20
     assert await cards("zip=10001") == []
+    assert await cards("q=unicorn&zip=10001") == []
+    async with visitor.session.get(urljoin(visitor.url, "/search?q=a+teapot&zip=10001")) as response:
+        assert response.status == 418
     assert "<script>" not in await visitor.text("/search?q=<script>&zip=<script>")
 
 

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
-    *(ROOT / folder / "README.md" for folder in ("examples", "benchmarks")),
+    *(ROOT / folder / "README.md" for folder in ("examples", "examples/cart", "benchmarks")),
 ]
 BLOCK = re.compile(r"^(?:<!-- file: (\S+) -->\n)?( *)```(\w*)\n(.*?)^\2```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")

@@ -146,6 +146,11 @@ class ServeSettings(BaseModel):
     cors: list[str] = Field(
         default_factory=list, description="Origins of web pages that may use the API; `*` = all. Absent: none."
     )
+    static: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Folder with files for browsers, such as a page that uses the API; its `index.html` is at `/`.",
+    )
     max_body: int = Field(default=1024 * 1024, ge=1, description="Largest body of a request. Unit: bytes.")
     max_tasks: int = Field(default=10_000, ge=1, description="Pages that a job may begin with.")
     max_queue: int = Field(

@@ -23,6 +23,9 @@ def serve(
     processes: Annotated[
         int | None, typer.Option("--processes", min=1, max=256, help="Gateway processes that share the port.")
     ] = None,
+    static: Annotated[
+        str | None, typer.Option("--static", help="Folder with files for browsers. Default: setting `serve.static`.")
+    ] = None,
     with_workers: Annotated[
         bool, typer.Option("--with-workers", help="Also work on the jobs: one command is a whole service.")
     ] = False,
@@ -41,6 +44,7 @@ def serve(
     Example:
 
         shoal serve cart.py --with-workers
+        shoal serve cart.py --with-workers --static page
         shoal serve cart.py books.py --host 0.0.0.0 --processes 4
     """
     from shoal.cli.logs import configure_logs  # noqa: PLC0415 - slow to load
@@ -50,7 +54,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise UsageError(f"`shoal serve` needs {error.name!r}. Install it with: pip install 'shoal[serve]'.") from None
 
-    given = {"host": host, "port": port, "processes": processes}
+    given = {"host": host, "port": port, "processes": processes, "static": static}
     given = {name: value for name, value in given.items() if value is not None}
     settings = load(config, {"engine": engine, "serve": given or None})
     configure_logs(settings)

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoal.cli.crew import Crew
@@ -52,6 +53,9 @@ class Serving:
         self._share_port = share_port
         self._until_eof = until_eof
         self._quiet = quiet
+        static = settings.serve.static
+        if static is not None and not Path(static).is_dir():
+            raise UsageError(f"There is no folder {static!r} to serve files from (`--static`, `serve.static`).")
 
     async def run(self) -> int:
         """Serve until stopped; answers the exit code."""
@@ -71,6 +75,7 @@ class Serving:
                     "--processes",
                     "1",
                     "--share-port",
+                    *(["--static", serve.static] if serve.static is not None else []),
                 ]
                 crews.append(self._crew(command, serve.processes, "gateway", {SHARED_FOLDER: folder}))
             if self._with_workers:
@@ -147,4 +152,5 @@ def options_from(settings: Settings) -> GatewayOptions:
         agent=settings.agent,
         webhook_attempts=serve.webhook_attempts,
         guard=Guard(settings.guard.networks),
+        static=serve.static,
     )

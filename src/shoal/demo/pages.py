@@ -81,9 +81,11 @@ def search_page(query: str, zipcode: str, cards: Iterable[Card]) -> str:
     """What the grocer has near a ZIP code."""
     found = "\n".join(
         f'<article class="card"><h3 class="title">{escape(card.title)}</h3><p class="price">{escape(card.price)}</p>'
-        f'<p class="store">{escape(card.store)}</p></article>'
+        f'<p class="store">{escape(card.store)}</p><p class="distance">{escape(card.distance)}</p></article>'
         for card in cards
     )
+    if query and not found:
+        found = '<p class="nothing">Nobody near you sells that.</p>'
     form = (
         f'<form action="/search"><input name="q" value="{escape(query)}" placeholder="milk">'
         f'<input name="zip" value="{escape(zipcode)}" placeholder="10001"><button>Search</button></form>'

@@ -12,7 +12,7 @@ from shoal.clock import Clock, Millis, SystemClock
 from shoal.demo import pages
 from shoal.demo.books import BOOKS, DEALS
 from shoal.demo.covers import cover
-from shoal.demo.grocer import find_products
+from shoal.demo.grocer import OUT_OF_ORDER, find_products
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -122,6 +122,8 @@ class DemoShop:
 
     async def _search(self, request: web.Request) -> web.Response:
         query, zipcode = request.query.get("q", "").strip(), request.query.get("zip", "").strip()
+        if OUT_OF_ORDER in query.lower():
+            return _html(pages.notice_page("I'm a teapot", "This search is out of order."), status=418)
         cards = find_products(query, zipcode) if query else []
         return _html(pages.search_page(query, zipcode, cards))
 

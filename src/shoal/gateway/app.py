@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from shoal.gateway import hot
 from shoal.gateway.answer import Answer, Problem
+from shoal.gateway.files import serve_files
 from shoal.gateway.http import ClientGone, Receive, Scope, Send, send_answer
 from shoal.gateway.metrics import Metrics
 from shoal.gateway.openapi import declare_hot_routes, openapi_of
@@ -20,7 +21,7 @@ from shoal.gateway.routes import add_handbook, routes
 from shoal.gateway.service import Service
 from shoal.version import __version__
 
-TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs"})
+TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "static"})
 """First steps of paths that are ours: a scraper of such a name is served by `POST /jobs` only."""
 
 KINDS = {404: "not-found", 405: "method-not-allowed"}
@@ -104,6 +105,7 @@ def ordinary_app(service: Service, metrics: Metrics, named: set[str]) -> FastAPI
     app.include_router(routes(service, metrics, named))
     declare_hot_routes(app, service.offers, named)
     add_handbook(app)
+    serve_files(app, service.options.static)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_error)

@@ -33,3 +33,5 @@ class GatewayOptions:
     webhook_attempts: int = 30
     guard: Guard = field(default_factory=Guard)
     """What clients may have fetched. Workers ask their own again, about the addresses that they connect to."""
+    static: str | None = None
+    """A folder with files for browsers."""
