@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
+
+    Batch = list[tuple[str, str]]
 
 SITES = 1000
+PRODUCERS = 4
 
 
-def batches(count: int, size: int) -> Iterator[list[tuple[str, str]]]:
-    """The work, as the frontier gets it too: URLs of 60 characters, each with its site."""
+async def produce(count: int, size: int, enqueue: Callable[[Batch], Awaitable[object]]) -> None:
+    """Enqueue all of the work, a batch at a time by each of a few producers."""
+    work = _batches(count, size)
+
+    async def producer() -> None:
+        for some in work:
+            await enqueue(some)
+
+    await asyncio.gather(*(producer() for _ in range(PRODUCERS)))
+
+
+def _batches(count: int, size: int) -> Iterator[Batch]:
+    """URLs of 60 characters, each with its site, as the frontier gets them too."""
     for first in range(0, count, size):
         sites = [f"shop-{number % SITES:07d}.example" for number in range(first, min(first + size, count))]
         yield [(f"https://{site}/books/item-{number:09d}/index.html", site) for number, site in enumerate(sites, first)]

@@ -13,7 +13,7 @@ import uvloop
 from arq import Worker, create_pool
 from arq.connections import RedisSettings
 from arq.worker import func
-from contest import batches, finished, wait_for_start
+from contest import finished, produce, wait_for_start
 
 
 async def main(url: str, count: int, batch: int, concurrency: int) -> None:
@@ -25,9 +25,11 @@ async def main(url: str, count: int, batch: int, concurrency: int) -> None:
         nonlocal done
         done += 1
 
-    wait_for_start()
-    for some in batches(count, batch):
+    async def enqueue(some: list[tuple[str, str]]) -> None:
         await asyncio.gather(*(pool.enqueue_job("fetch", url, site) for url, site in some))
+
+    wait_for_start()
+    await produce(count, batch, enqueue)
     worker = Worker(
         [func(fetch, name="fetch", keep_result=0)],
         redis_pool=pool,

@@ -10,7 +10,7 @@ import sys
 
 import asyncpg
 import uvloop
-from contest import batches, finished, wait_for_start
+from contest import finished, produce, wait_for_start
 from pgqueuer import PgQueuer
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
@@ -30,10 +30,12 @@ async def main(url: str, count: int, batch: int, _concurrency: int) -> None:
         nonlocal done
         done += 1
 
-    wait_for_start()
-    for some in batches(count, batch):
+    async def enqueue(some: list[tuple[str, str]]) -> None:
         payloads = [f"{site} {url}".encode() for url, site in some]
         await queries.enqueue(["fetch"] * len(payloads), payloads, [0] * len(payloads))
+
+    wait_for_start()
+    await produce(count, batch, enqueue)
     await queuer.run(batch_size=batch, mode=QueueExecutionMode.drain)
     finished(done)
 

@@ -10,7 +10,7 @@ import sys
 
 import procrastinate
 import uvloop
-from contest import batches, finished, wait_for_start
+from contest import finished, produce, wait_for_start
 
 
 async def main(url: str, count: int, batch: int, concurrency: int) -> None:
@@ -23,11 +23,13 @@ async def main(url: str, count: int, batch: int, concurrency: int) -> None:
         nonlocal done
         done += 1
 
+    async def enqueue(some: list[tuple[str, str]]) -> None:
+        await fetch.batch_defer_async(*({"url": url, "site": site} for url, site in some))
+
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
         wait_for_start()
-        for some in batches(count, batch):
-            await fetch.batch_defer_async(*({"url": url, "site": site} for url, site in some))
+        await produce(count, batch, enqueue)
         await app.run_worker_async(
             wait=False,
             concurrency=concurrency,

@@ -10,7 +10,7 @@ import logging
 import sys
 
 import uvloop
-from contest import batches, finished, wait_for_start
+from contest import finished, produce, wait_for_start
 from saq import Queue, Worker
 
 
@@ -24,9 +24,11 @@ async def main(url: str, count: int, batch: int, concurrency: int) -> None:
         nonlocal done
         done += 1
 
-    wait_for_start()
-    for some in batches(count, batch):
+    async def enqueue(some: list[tuple[str, str]]) -> None:
         await asyncio.gather(*(queue.enqueue("fetch", url=url, site=site) for url, site in some))
+
+    wait_for_start()
+    await produce(count, batch, enqueue)
     worker = Worker(queue, [("fetch", fetch)], concurrency=concurrency, burst=True, dequeue_timeout=0.1)
     await worker.start()
     finished(done)

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import uvloop
-from contest import batches, finished, wait_for_start
+from contest import finished, produce, wait_for_start
 
 from shoal.engines import open_engine
 from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
@@ -29,10 +29,13 @@ async def main(url: str, count: int, batch: int, callers: int) -> None:
     """Enqueue, work, and count."""
     engine = await open_engine(url)
     await engine.frontier.create_run(NewRun(run_id=RUN, scraper=RUN, policy=Policy(delay=0)))
-    wait_for_start()
-    for some in batches(count, batch):
+
+    async def enqueue(some: list[tuple[str, str]]) -> None:
         tasks = [NewTask(url, site, hashlib.sha256(url.encode()).digest()) for url, site in some]
         await engine.frontier.enqueue(RUN, tasks)
+
+    wait_for_start()
+    await produce(count, batch, enqueue)
     await asyncio.gather(*(_work(engine.frontier, batch) for _ in range(callers)))
     finished((await engine.reader.run(RUN)).counters.done)
     await engine.close()
