@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from shoal.testing.access_log import AccessLog
 
@@ -134,6 +135,13 @@ def stats(folder: Path) -> dict[str, int]:
     answer = subprocess.run(shoal("stats", "last", "--json"), cwd=folder, check=True, stdout=subprocess.PIPE)
     counters: dict[str, int] = json.loads(answer.stdout)
     return counters
+
+
+def said(folder: Path, *words: str) -> Any:
+    """What a command with `--json` prints."""
+    answer = subprocess.run(shoal(*words), cwd=folder, check=False, stdout=subprocess.PIPE)
+    assert answer.returncode in (0, 1)
+    return json.loads(answer.stdout)
 
 
 def wait_for(log: Path, requests: int, seconds: float = 60) -> None:

@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from crawling import items, kill_all, shoal, site_process, start, stats, wait_for, write_scraper
+from crawling import items, kill_all, said, shoal, site_process, start, stats, wait_for, write_scraper
 from servers.postgres import shared_server
 from servers.proxies import free_port, http_proxy, socks_proxy
 from servers.redis import running_redis
@@ -68,10 +67,10 @@ def test_each_exit_keeps_its_own_pace_and_broken_ones_cost_no_page(
     assert peers == {"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"}
     assert seen.smallest_gap() >= DELAY
     assert stats(tmp_path)["failed"] == 0
-    told = {exit_["name"]: exit_ for exit_ in _said(tmp_path, "exits", "list", "--json")}
+    told = {exit_["name"]: exit_ for exit_ in said(tmp_path, "exits", "list", "--json")}
     broken = [exit_ for exit_ in told.values() if exit_["failures"]]
     assert {exit_["name"] for exit_ in broken} == {way.partition("://")[2] for way in ways[4:]}
-    proof = _said(tmp_path, "audit", "last", "--json")
+    proof = said(tmp_path, "audit", "last", "--json")
     assert proof["clean"], proof
     assert proof["smallest_gap_ms"] >= DELAY * 1000
     assert proof["requests"] >= PAGES
@@ -89,7 +88,7 @@ def test_an_exit_that_is_added_is_used_and_a_banned_one_is_not(
         wait_for(log, 2)
         subprocess.run(shoal("exits", "add", "source://127.0.0.6", "source://127.0.0.7"), cwd=tmp_path, check=True)
         subprocess.run(shoal("exits", "ban", "127.0.0.7", "--site", f"127.0.0.1:{port}"), cwd=tmp_path, check=True)
-        [place] = _said(tmp_path, "explain", f"http://127.0.0.1:{port}/site/{PAGES}/p/{LAST_CHILD}", "--json")
+        [place] = said(tmp_path, "explain", f"http://127.0.0.1:{port}/site/{PAGES}/p/{LAST_CHILD}", "--json")
         wait_for(log, 14)
         kill_all(crawl)
         seen = AccessLog.read(log)
@@ -98,9 +97,3 @@ def test_an_exit_that_is_added_is_used_and_a_banned_one_is_not(
     assert peers.keys() == {"127.0.0.2", "127.0.0.6"}
     assert place["state"] == "waiting"
     assert place["ahead"] > 0
-
-
-def _said(folder: Path, *words: str) -> Any:
-    answer = subprocess.run(shoal(*words), cwd=folder, check=False, stdout=subprocess.PIPE)
-    assert answer.returncode in (0, 1)
-    return json.loads(answer.stdout)

@@ -8,6 +8,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from shoal.clock import Millis
 from shoal.fetch.protocol import Fetch, FetchError, Gate, Response, TooLate
+from shoal.outcome import Blame
 from shoal.politeness import transit_allowance
 from shoal.task import NO_EXTRA, Lease, Task
 from shoal.testing.jump_clock import NOON, JumpClock
@@ -43,12 +44,13 @@ def held(
     life: Millis = 300_000,
     shift: float | None = None,
     slack: float = 0.0,
+    far: bool = False,
 ) -> HeldLease:
     now = clock.now()
     task = Task(1, "run", "test", URL, "x.example", "bulk", None, 0, 0, 0, 0, NO_EXTRA)
     start = now + start_in
     lease = Lease(task, 7, "direct", now, start, start + window, now + life, delay, exclusive)
-    return HeldLease(lease, clock, float(NOON) if shift is None else shift, slack)
+    return HeldLease(lease, clock, float(NOON) if shift is None else shift, slack, far=far)
 
 
 @dataclass
@@ -112,6 +114,22 @@ async def test_the_pace_is_counted_from_when_the_target_has_seen_the_request(clo
     await slow.fetch(Wire(clock, takes=5000), Fetch(URL))
     assert slow.started_at == begun + transit_allowance(DELAY) + 1
     assert (quick.received, quick.starts) == (5, 1)
+
+
+async def test_by_a_far_exit_the_pace_is_counted_from_the_answer(clock: JumpClock) -> None:
+    """The next request may be quicker than this one was: only after the answer is it sure to come a delay later."""
+    far, broken = held(clock, far=True), held(clock, far=True)
+    await far.fetch(Wire(clock, takes=5_000), Fetch(URL))
+    assert far.started_at == NOON + 5_000 + 1
+
+    class Silent(Wire):
+        async def fetch(self, fetch: Fetch, gate: Gate) -> Response:
+            await super().fetch(fetch, gate)
+            raise FetchError("no data", Blame.EXIT)
+
+    with pytest.raises(FetchError):
+        await broken.fetch(Silent(clock, takes=3_000), Fetch(URL))
+    assert broken.started_at == NOON + 8_000 + 1
 
 
 async def test_one_more_request_of_a_lease_waits_for_the_delay(clock: JumpClock) -> None:

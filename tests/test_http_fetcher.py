@@ -243,6 +243,23 @@ async def test_no_more_connections_are_kept_than_asked_for() -> None:
         await fetcher.close()
 
 
+async def test_an_exit_that_is_forgotten_ends_what_it_has_begun_and_begins_anew(
+    fetcher: HttpFetcher, site: HostileSite
+) -> None:
+    await fetcher.fetch(Fetch(site.url("/cookies/set?name=known")), open_gate)
+    under_way = asyncio.ensure_future(fetcher.fetch(Fetch(site.url("/delay/200")), open_gate))
+    while len(site.log) < 2:  # noqa: ASYNC110 - the site has no event for it
+        await asyncio.sleep(0.01)
+    before = fetcher._ways["direct", False]
+    await fetcher.forget("direct")
+    echo = await fetcher.fetch(Fetch(site.url("/cookies/echo")), open_gate)
+    assert b"known" not in echo.body, "whoever it was before"
+    assert fetcher._ways["direct", False] is not before
+    assert not before.connector.closed
+    assert (await under_way).status == 200
+    assert before.connector.closed
+
+
 async def test_a_kept_connection_that_the_server_closed_is_replaced(fetcher: HttpFetcher) -> None:
     """The second request of every connection is read and answered with the end: as late as it can be noticed."""
 

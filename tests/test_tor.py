@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from crawling import items, kill_all, shoal, site_process, start, stats, wait_for, write_scraper
+from crawling import items, kill_all, said, shoal, site_process, start, stats, wait_for, write_scraper
 from servers.proxies import free_port, need
 from servers.tor_network import TorNetwork, has_connection, tor_network
 from shoal.errors import TorFailed
@@ -25,14 +25,18 @@ from shoal.exits import ExitAddress, TorOptions
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.protocol import Fetch, FetchError
 from shoal.fetch.tor import TorDaemon
+from shoal.fetch.tor_control import ControlError, ControlPort
 from shoal.fetch.tor_folder import take_folder
 from shoal.fetch.ways import Way, open_way
+from shoal.frontier.exits import NewExit
 from shoal.outcome import Blame
 from shoal.testing.access_log import AccessLog
-from test_crawl_by_exits import _said
+from shoal.testing.hostile_site import HostileSite
+from shoal.work.tor_exit import MOST_LIFTED
+from working import opened, reader, start_run, worker_for
 
 DELAY = 0.3
-PAGES = 20
+PAGES = 12
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,6 +86,27 @@ async def test_a_new_identity_is_asked_for_no_more_often_than_tor_allows(tmp_pat
         assert signals() == ["NEWNYM"]
         with pytest.raises(TorFailed, match="not running"):
             await lonely(tmp_path / "two").new_identity()
+    finally:
+        await daemon.stop()
+
+
+async def test_who_stops_asking_does_not_leave_the_answer_to_the_next(tmp_path: Path) -> None:
+    daemon = lonely(tmp_path / "one")
+    try:
+        await daemon.launch()
+        port = int((tmp_path / "one" / "control-port").read_text().rpartition(":")[2])
+        control = await ControlPort.open(port, (tmp_path / "one" / "control-cookie").read_bytes())
+        for _ in range(5):
+            asking = asyncio.ensure_future(control.get("version"))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            asking.cancel()
+        assert (await control.get("process/pid")).isdigit()
+        with pytest.raises(ControlError, match="refuses"):
+            await control.ask("NONSENSE")
+        await daemon.stop()
+        with pytest.raises(ControlError, match="does not answer"):
+            await control.get("version")
     finally:
         await daemon.stop()
 
@@ -175,7 +200,6 @@ def test_a_daemon_does_not_outlive_its_owner(tmp_path: Path) -> None:
     [
         ('path = "tohr"', "there is no 'tohr' here"),
         ("bootstrap_timeout = 1.5", "no way into its network within 1.5 s"),
-        ("pth = 'tor'", "path"),
     ],
 )
 def test_the_command_line_ends_with_one_sentence_where_tor_cannot_be_had(
@@ -210,15 +234,16 @@ def test_two_workers_have_two_daemons_and_neither_leaves_one_behind(tmp_path: Pa
         wait_for(log, 6)
         _until(lambda: network.leaves_to(port), "no relay has a connection to the site")
         assert not any(has_connection(worker.pid, port) for worker in (one, two))
-        known = {exit_["name"]: exit_ for exit_ in _said(tmp_path, "exits", "list", "--json")}
+        known = {exit_["name"]: exit_ for exit_ in said(tmp_path, "exits", "list", "--json")}
         kill_all(one)
         _until(lambda: not of_one.is_running(), "the daemon has outlived a worker that was killed")
+        wait_for(log, PAGES + 1)
         _until(lambda: stats(tmp_path)["remaining"] == 0, "the other worker does not end the crawl")
         two.send_signal(signal.SIGTERM)
         assert two.wait(30) == 0, (tmp_path / "command.log").read_text()
         assert not of_two.is_running()
         seen = AccessLog.read(log)
-    proof = _said(tmp_path, "audit", "last", "--json")
+    proof = said(tmp_path, "audit", "last", "--json")
     print(f"{len(seen)} requests by {sorted(known)}, smallest gap by exit {proof['smallest_gap_ms']} ms")
     assert len([name for name in known if name.startswith("tor-")]) == 2
     assert Counter(str(item["url"]) for item in items(tmp_path)).total() == PAGES
@@ -235,11 +260,12 @@ def test_a_ban_ends_with_the_identity_and_a_daemon_that_dies_costs_no_page(tmp_p
         scraper.write_text(scraper.read_text().replace("/once'", f"/once', '{site}/site/{PAGES}/'"))
         crawl = start(tmp_path, "run", scraper, "--quiet")
         with listening(tmp_path / "tor" / "0") as signals:
-            wait_for(log, 8)
+            wait_for(log, 6)
         for daemon in _daemons_of(crawl):
             daemon.kill()
         assert crawl.wait(90) == 0, (tmp_path / "command.log").read_text()
         seen = AccessLog.read(log)
+        [tried] = said(tmp_path, "exits", "check", "tor", "--url", f"{site}/site/1/", "--json")
     gap = seen.smallest_gap(lambda entry: entry.host)
     print(f"{len(seen)} requests by one exit, smallest gap of all {gap:.3f} s")
     assert signals() == ["NEWNYM"]
@@ -249,6 +275,37 @@ def test_a_ban_ends_with_the_identity_and_a_daemon_that_dies_costs_no_page(tmp_p
     assert set(found.values()) == {1}
     assert (stats(tmp_path)["failed"], stats(tmp_path)["retries"]) == (0, 0)
     assert "tor has ended and is started again" in (tmp_path / "command.log").read_text()
+    assert tried == {"name": "tor", "ok": True, "said": "HTTP 200"}
+    assert _daemons_in(tmp_path) == []
+
+
+async def test_a_site_that_turns_away_one_identity_after_the_other_is_left_alone(
+    tmp_path: Path, network: TorNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shoal.fetch.tor.IDENTITY_EVERY", 0.0)  # tor keeps them waiting then, and says yes at once
+    await asyncio.to_thread(network.wait)
+    tor = TorOptions(folder=str(tmp_path / "tor"), torrc=network.lines)
+    async with HostileSite() as site, opened(tmp_path) as engine:
+        scraper = reader(start=[site.url("/429/first/9/3600/x")], exits="tor")
+        await start_run(engine, scraper)
+        worker = worker_for(engine, scraper, exits={"tor": NewExit("tor", "tor", ("tor",))}, tor=tor)
+        working = asyncio.ensure_future(worker.run())
+        try:
+            while len(site.log) < MOST_LIFTED + 1:
+                await asyncio.sleep(0.05)
+                assert not working.done()
+            while (await engine.reader.slots(f"127.0.0.1:{site.port}"))[0].live:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            [slot] = await engine.reader.slots(f"127.0.0.1:{site.port}")
+            [exit_] = await engine.exits.all()
+            now = await engine.reader.now()
+        finally:
+            worker.stop()
+            await working
+        assert len(site.log) == MOST_LIFTED + 1
+        assert await engine.exits.all() == []
+    assert slot.blocked_until > now + 3_000_000
+    assert (exit_.name, exit_.address, exit_.pools) == (slot.exit, "tor", ("tor",))
     assert _daemons_in(tmp_path) == []
 
 

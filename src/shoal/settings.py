@@ -374,6 +374,8 @@ class Settings(BaseSettings):
             name: {**each.model_dump(exclude_unset=True), "ways": [parse_exit(way).shown for way in each.ways]}
             for name, each in self.exits.items()
         }
+        if self.tor.torrc:  # bridges and passwords of proxies may be among them
+            values["tor"]["torrc"] = MASK
         values["route"] = [each.model_dump(exclude_unset=True) for each in self.route]
         return values
 

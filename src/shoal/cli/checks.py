@@ -162,9 +162,12 @@ def check_tor(settings: Settings) -> Finding:
         if speaks_of_tor(settings):
             return Finding("tor", Verdict.FAIL, "not installed", str(error))
         return Finding("tor", Verdict.OK, "not installed; if you need it: apt-get install tor (Debian)")
-    asked = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
-    said = asked.stdout.strip().splitlines()
-    if asked.returncode or not said or not said[0].startswith("Tor "):
+    try:
+        asked = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=10)  # noqa: S603
+        said = asked.stdout.strip().splitlines()
+    except (OSError, subprocess.SubprocessError):
+        said = []
+    if not said or not said[0].startswith("Tor "):
         return Finding("tor", Verdict.FAIL, program, "This is not Tor, or it does not run; set `path` of [tor].")
     return Finding("tor", Verdict.OK, f"{said[0].removeprefix('Tor version ').rstrip('.')}, {program}")
 

@@ -165,8 +165,10 @@ def check(
         shoal exits check --url https://example.org/
     """
     from shoal.cli.exit_check import ExitCheck  # noqa: PLC0415 - brings aiohttp
+    from shoal.cli.logs import configure_logs  # noqa: PLC0415 - slow to load, too
 
     settings = load(config, {"engine": engine})
+    configure_logs(settings)
     _, records = _known(settings, names or ())
     chosen = [
         record

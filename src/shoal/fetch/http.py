@@ -121,6 +121,7 @@ class HttpFetcher:
         self._keep = _kept() if keep is None else keep
         self._timeouts = timeouts or Timeouts()
         self._connecting = aiohttp.ClientTimeout(sock_connect=self._timeouts.connect)
+        self._connecting_far = aiohttp.ClientTimeout()
         self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br"}
         self._origin = lru_cache(maxsize=4096)(lambda origin, way: _Origin(origin, self._fields, way))
         self._ways: dict[tuple[str, bool], Way] = {}
@@ -214,7 +215,8 @@ class HttpFetcher:
         """Send the request and wait for the head of the answer. Whoever gets the connection ends it."""
         repeatable = fetch.method in _SAFE_TO_REPEAT
         while True:
-            connection = await way.connector.connect(origin.request, [], self._connecting)
+            limits = self._connecting_far if way.is_far else self._connecting
+            connection = await way.connector.connect(origin.request, [], limits)
             protocol = connection.protocol
             assert protocol is not None  # noqa: S101 - aiohttp's type says Optional for a connection that was given back
             reused = protocol in self._opened
@@ -292,11 +294,11 @@ def _kept() -> int:
 
 
 async def _through(way: Way, error: Exception, told: FetchError) -> FetchError:
-    """What went wrong on a way through somebody else's machine; in doubt, that machine is asked, if it can be."""
+    """What went wrong on a way through something else: its own failure, if that can be asked and says so."""
     found = through_proxy(error, told)
-    if found.doubtful and way.works is not None and not await way.works():
-        return FetchError(found.text, Blame.EXIT)
-    return found
+    if way.works is None:
+        return found
+    return FetchError(found.text, Blame.EXIT, permanent=found.permanent, doubtful=await way.works())
 
 
 def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar | None) -> bytes:

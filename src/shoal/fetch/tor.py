@@ -33,6 +33,9 @@ SAY_EVERY = 10.0
 END_WITHIN = 5.0
 """Seconds that a daemon is given to end in good order."""
 
+CONTROL_PORT, CONTROL_COOKIE = "control-port", "control-cookie"
+"""Files in the daemon's folder by which it is found and asked."""
+
 _PROGRESS = re.compile(r'PROGRESS=(\d+).*?SUMMARY="([^"]*)"')
 _COMPLAINT = re.compile(r'WARNING="([^"]*)"')
 _SAID = re.compile(r"\[(\w+)\] (.*)")
@@ -79,7 +82,26 @@ class TorDaemon:
     async def launch(self) -> None:
         """Start the process and take it over. Its ports answer then; nothing gets through yet. Raises TorFailed."""
         program = find_tor(self._options.path)
-        data, ports, cookie = (self._folder / name for name in ("data", "control-port", "control-cookie"))
+        try:
+            await self._spawn(program)
+        except OSError as error:
+            raise TorFailed(f"tor cannot be started in {self._folder} ({error.strerror}).") from None
+        try:
+            async with asyncio.timeout(self._options.bootstrap_timeout):
+                self._control = await ControlPort.open(*await self._way_to_control())
+                await self._control.ask("TAKEOWNERSHIP")
+                listeners = await self._control.get("net/listeners/socks")
+        except TimeoutError:
+            raise TorFailed(f"tor does not open its control port. {self._last_message}") from None
+        except ControlError as error:
+            raise TorFailed(f"tor cannot be controlled: {error}. {self._last_message}") from None
+        found = re.search(r"127\.0\.0\.1:(\d+)", listeners)
+        if found is None:
+            raise TorFailed("tor opens no SOCKS port. Look for `DisableNetwork` or `SocksPort` in `torrc` of [tor].")
+        self.port = int(found[1])
+
+    async def _spawn(self, program: str) -> None:
+        data, ports, cookie = self._folder / "data", self._folder / CONTROL_PORT, self._folder / CONTROL_COOKIE
         data.mkdir(mode=0o700, exist_ok=True)
         ports.unlink(missing_ok=True)
         cookie.unlink(missing_ok=True)
@@ -105,20 +127,8 @@ class TorDaemon:
             stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True,
         )  # fmt: skip
         self._last_words.clear()
+        self._next_identity = 0.0
         self._reading = asyncio.create_task(self._listen(self._process))
-        try:
-            async with asyncio.timeout(self._options.bootstrap_timeout):
-                self._control = await ControlPort.open(*await self._way_to_control(ports, cookie))
-                await self._control.ask("TAKEOWNERSHIP")
-                listeners = await self._control.get("net/listeners/socks")
-        except TimeoutError:
-            raise TorFailed(f"tor does not open its control port. {self._last_message}") from None
-        except ControlError as error:
-            raise TorFailed(f"tor cannot be controlled: {error}. {self._last_message}") from None
-        found = re.search(r"127\.0\.0\.1:(\d+)", listeners)
-        if found is None:
-            raise TorFailed("tor opens no SOCKS port. Look for `DisableNetwork` or `SocksPort` in `torrc` of [tor].")
-        self.port = int(found[1])
 
     async def bootstrap(self) -> None:
         """Wait until it has a way into its network. Raises TorFailed."""
@@ -190,9 +200,9 @@ class TorDaemon:
             await self._reading
             self._reading = None
 
-    async def _way_to_control(self, port: Path, cookie: Path) -> tuple[int, bytes]:
+    async def _way_to_control(self) -> tuple[int, bytes]:
         """The port that tor has chosen and the secret that opens it, from the files that it writes them to."""
-        while (found := _port_and_cookie(port, cookie)) is None:
+        while (found := _port_and_cookie(self._folder)) is None:
             await self._must_live()
             await asyncio.sleep(LOOK_EVERY / 5)
         return found
@@ -237,9 +247,9 @@ class TorDaemon:
         return f"Its last message: {telling[-1].rstrip('.!')}." if telling else "It did not say why."
 
 
-def _port_and_cookie(port: Path, cookie: Path) -> tuple[int, bytes] | None:
+def _port_and_cookie(folder: Path) -> tuple[int, bytes] | None:
     with suppress(FileNotFoundError):
-        found = re.fullmatch(r"PORT=127\.0\.0\.1:(\d+)\s*", port.read_text())
-        secret = cookie.read_bytes()
+        found = re.fullmatch(r"PORT=127\.0\.0\.1:(\d+)\s*", (folder / CONTROL_PORT).read_text())
+        secret = (folder / CONTROL_COOKIE).read_bytes()
         return (int(found[1]), secret) if found and secret else None
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-ANSWER_WITHIN = 10.0
+ANSWER_WITHIN = 30.0
 """Seconds for one reply. It comes over loopback; a daemon that takes longer is not well."""
 
 
@@ -39,7 +39,15 @@ class ControlPort:
         return control
 
     async def ask(self, command: str) -> list[str]:
-        """Send a command and wait for its reply: its lines without their status. Raises ControlError."""
+        """Send a command and wait for its reply: its lines without their status. Raises ControlError.
+
+        Cancelled, it still hears the reply out: the next question must not get the answer to this one.
+        """
+        asking = asyncio.ensure_future(self._ask(command))
+        asking.add_done_callback(_heed)
+        return await asyncio.shield(asking)
+
+    async def _ask(self, command: str) -> list[str]:
         async with self._turn:
             try:
                 async with asyncio.timeout(ANSWER_WITHIN):
@@ -76,3 +84,9 @@ class ControlPort:
                     lines.append(part)
             elif kind == " ":
                 return lines
+
+
+def _heed(asked: asyncio.Future[list[str]]) -> None:
+    """Nobody may be left to hear how it went."""
+    if not asked.cancelled():
+        asked.exception()

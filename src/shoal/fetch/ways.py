@@ -29,6 +29,7 @@ class Way:
     `proxied`: another machine stands in between, and what goes wrong may be its doing.
     `lookup`: hosts are looked up with it before the proxy is asked, for the sake of its check; None = they are not.
     `works`: asked where it is in doubt whether this exit or the target has failed; None = there is nobody to ask.
+    `is_far`: a connection may take as long to open as the whole fetch may take.
     `busy`: fetches under way. `is_left`: nobody takes it any more; its connections end with the last of these.
     """
 
@@ -38,6 +39,7 @@ class Way:
     proxied: bool = False
     lookup: Lookup | None = None
     works: Callable[[], Awaitable[bool]] | None = None
+    is_far: bool = False
     busy: int = 0
     is_left: bool = False
 

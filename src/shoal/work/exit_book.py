@@ -25,7 +25,7 @@ DIRECTLY: Mapping[str, NewExit] = {DIRECT: NewExit(DIRECT, DIRECT, (DEFAULT_POOL
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """An exit that no other worker has. `works`: as of a Way."""
+    """An exit that no other worker has, and that leads far around. `works`: as of a Way."""
 
     pools: Sequence[str]
     address: ExitAddress
@@ -38,7 +38,7 @@ class ExitBook:
     `limit`: most connections by one exit. `tls`: None = the usual authorities. `guard`: of guarded ways; None = the one
     that lets pass what is public.
     `tor`: what the settings say of leaving by Tor; None = nothing. The exits themselves are lent by those who run them.
-    `private`: pools in which other workers have other exits.
+    `private`: pools in which other workers have other exits. `far`: exits by which a request is long on its way.
     """
 
     def __init__(
@@ -60,11 +60,13 @@ class ExitBook:
         self._addresses: dict[str, ExitAddress] = {}
         self.pools: dict[str, Sequence[str]] = {}
         self.private: Sequence[str] = ()
+        self.far: set[str] = set()
         self._take(self._own)
 
     def lend(self, name: str, exit_: Lent) -> None:
         """One more exit, of this worker alone; or the same by another address."""
         self._lent[name] = exit_
+        self.far.add(name)
         self.private = tuple(sorted({*self.private, *exit_.pools}))
         self._take(self._taken)
 
@@ -97,7 +99,8 @@ class ExitBook:
             raise FetchError(f"there is no exit {name!r} here", Blame.EXIT)
         # What is lent leaves from elsewhere: names are looked up there, and no inner address of ours can be reached.
         way = open_way(address, self._limit, self._tls, self._guard if guarded and lent is None else None)
-        way.works = None if lent is None else lent.works
+        if lent is not None:
+            way.works, way.is_far = lent.works, True
         return way
 
     def _take(self, exits: Mapping[str, NewExit]) -> None:

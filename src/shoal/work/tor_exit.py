@@ -32,6 +32,9 @@ RESTART_FIRST, RESTART_MOST = 1.0, 60.0
 
 STEADY: Millis = 60_000
 
+LAST_WORD = 2.0
+"""Seconds that the store is given to strike out an exit that has ended."""
+
 log = structlog.get_logger("shoal")
 
 
@@ -86,8 +89,9 @@ class TorExit:
         try:
             self._book.take_back(self.name)
             await self._daemon.stop()
-            with suppress(EngineError):
-                await self._store.remove([self.name])
+            with suppress(EngineError, TimeoutError):
+                async with asyncio.timeout(LAST_WORD):
+                    await self._store.remove([self.name])
         finally:
             folder.close()
 

@@ -78,7 +78,7 @@ class WaysOut:
 
     def chores(self) -> list[Coroutine[Any, Any, None]]:
         """What has to go on for as long as the worker works."""
-        tor = [] if self._tor is None else [self._tor.keep_alive(), self._tor.keep_identity()]
+        tor = [] if self._tor is None or self._given_up else [self._tor.keep_alive(), self._tor.keep_identity()]
         return [self._keep_exits(), *tor]
 
     def ended(self, held: HeldLease, settlement: Settlement) -> None:

@@ -272,9 +272,10 @@ class Worker:
     def _hold(self, lease: Lease) -> HeldLease:
         """Without a shared clock, the store's time is taken to be as late as it may be: so that every start looks late
         rather than early."""
+        far = lease.exit in self._ways.book.far
         if self._engine.shares_clock:
-            return HeldLease(lease, self._clock, self._clock.now() - self._clock.elapsed())
-        return HeldLease(lease, self._clock, self._talks.time.shift, self._talks.time.slack)
+            return HeldLease(lease, self._clock, self._clock.now() - self._clock.elapsed(), far=far)
+        return HeldLease(lease, self._clock, self._talks.time.shift, self._talks.time.slack, far=far)
 
     def _begin(self, group: asyncio.TaskGroup, held: HeldLease) -> None:
         token = held.lease.token
