@@ -1,7 +1,7 @@
 """More workers, more pages: 1, 2, 4 and 8 worker processes against a site that takes 200 ms for each answer.
 
-    python benchmarks/scaling.py                      # SQLite; takes about two minutes
-    python benchmarks/scaling.py --engine redis://…   # may be repeated
+    python benchmarks/scaling.py                      # all engines; takes about six minutes
+    python benchmarks/scaling.py --engine redis       # on a server of its own; or the URL of one; may be repeated
 
 Each worker keeps a few requests in flight, so that the site's slowness is the limit and not the processor. The rate is
 taken at the site, from when all workers have begun until the first has no work left: starting up is not counted.
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+from private_servers import DURABILITY, POSTGRESQL, REDIS, PrivateServers
 from report import BenchmarkError, Goal, facts, goals_table, machine, number, progress, save_section, table
 from stores import delete_store, empty_store
 
@@ -132,25 +133,33 @@ def show(engine: str, measured: list[Measured]) -> tuple[str, list[Goal]]:
     return text, goals
 
 
+def measure_all(engines: list[str], options: argparse.Namespace) -> Iterator[tuple[str, list[Goal]]]:
+    """Each engine with each number of workers."""
+    with PrivateServers([engine for engine in engines if engine in DURABILITY]) as servers:
+        for engine in engines:
+            url = servers.url(engine) if engine in DURABILITY else engine
+            if engine == "sqlite":
+                url = f"sqlite:///{HERE.parent / '.bench' / 'scaling.db'}"
+            measured = []
+            for workers in options.workers:
+                progress(f"{url.partition(':')[0]}: {workers} workers …")
+                measured.append(measure(url, workers, options))
+            yield show(url, measured)
+
+
 def main() -> int:
     """Read the command line, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", action="append", help="URL of an engine; default: SQLite. May be repeated.")
+    parser.add_argument("--engine", action="append", help="sqlite, postgresql, redis, or a URL; may be repeated")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--concurrency", type=int, default=8, help="requests in flight of each worker")
     parser.add_argument("--latency", type=float, default=0.2, help="seconds that the site takes for an answer")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long the site is watched")
     parser.add_argument("--save", action="store_true", help="write the figures to RESULTS.md")
     options = parser.parse_args()
-    engines = options.engine or [f"sqlite:///{HERE.parent / '.bench' / 'scaling.db'}"]
     parts, goals = [], []
     try:
-        for engine in engines:
-            measured = []
-            for workers in options.workers:
-                progress(f"{engine.partition(':')[0]}: {workers} workers …")
-                measured.append(measure(engine, workers, options))
-            text, reached = show(engine, measured)
+        for text, reached in measure_all(options.engine or ["sqlite", POSTGRESQL, REDIS], options):
             parts.append(text)
             goals += reached
     except BenchmarkError as error:
