@@ -65,12 +65,25 @@ class PrivateServers:
         for kind, server in self._started.items():
             if engine.startswith(self.url(kind)):
                 process = server._process if isinstance(server, PostgresServer) else server.process  # noqa: SLF001 - ours
-                return list(_family(process.pid)) if process else []
+                return list(family(process.pid)) if process else []
         return []
 
     def cpu_seconds(self, engine: str) -> float:
         """CPU time of the server behind an engine URL, and all that it has started; 0 if it is not one of these."""
         return sum(map(cpu_seconds_of, self.processes(engine)))
+
+    def cpu_seconds_of_kind(self, kind: str) -> float:
+        """CPU time of the server of a kind; 0 if none was started."""
+        return self.cpu_seconds(self.url(kind)) if kind in self._started else 0.0
+
+    def calls(self, kind: str) -> int:
+        """Transactions (PostgreSQL) or commands (Redis) so far; 0 where there is no server."""
+        server = self._started.get(kind)
+        if server is None:
+            return 0
+        if isinstance(server, PostgresServer):
+            return int(server.sql("SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database"))
+        return int(re.search(rb"total_commands_processed:(\d+)", server.ask("INFO", "stats"))[1])
 
     def fresh_database(self, kind: str, name: str) -> str:
         """The URL of an empty database in the server of this kind. What was there is deleted."""
@@ -93,12 +106,13 @@ def cpu_seconds_of(pid: int) -> float:
     return total
 
 
-def _family(pid: int) -> Iterator[int]:
+def family(pid: int) -> Iterator[int]:
+    """A process and all that it has started."""
     yield pid
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
             for child in (thread / "children").read_text().split():
-                yield from _family(int(child))
+                yield from family(int(child))
 
 
 def _start_postgres(stack: ExitStack) -> PostgresServer:

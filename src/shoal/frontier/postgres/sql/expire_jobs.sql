@@ -18,8 +18,8 @@ BEGIN
     _now := moment(_now);
     LOCK TABLE tally_change, item IN ROW EXCLUSIVE MODE;
     _old := ARRAY(SELECT b.run FROM job AS b WHERE b.gone_at <= _now - _remember ORDER BY b.gone_at LIMIT _most);
+    PERFORM fold();
     IF _old <> '{}' THEN
-        PERFORM fold();
         forgotten := forget_jobs(_old);
     END IF;
     -- One that was cancelled waits until its last task has ended.

@@ -25,7 +25,7 @@ BEGIN
         CROSS JOIN LATERAL (SELECT * FROM run WHERE run.id = u.id OFFSET 0) AS r
     ) AS r;
     PERFORM put_in_line(_now, _runs, _url, _sites, _lane, _handler, _priority, _depth, _wait, _ttl, _extra, _fresh,
-                        _tighten);
+                        _tighten, true);
     INSERT INTO tally_change (run, line, duplicates)
     SELECT u.run, 0, count(*) FROM unnest(_runs, _fresh) AS u (run, fresh)
     WHERE u.run IS NOT NULL AND NOT u.fresh

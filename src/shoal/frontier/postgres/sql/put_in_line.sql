@@ -1,9 +1,11 @@
 -- New tasks take their places. The caller holds the locks of their sites. Answers how many.
 -- Lists may end early where nothing but nulls would follow.
--- _tighten: the rules of some of the sites are not those of the runs.
+-- _tighten: the rules of some of the sites are not those of the runs. _made: the runs were made by this transaction, so that
+-- nobody else can write to their tallies.
 CREATE FUNCTION put_in_line(
     _now bigint, _run int[], _url text[], _site int[], _lane text[], _handler text[], _priority int[], _depth int[],
-    _wait bigint[], _ttl bigint[], _extra text[], _fresh boolean[], _tighten boolean
+    _wait bigint[], _ttl bigint[], _extra text[], _fresh boolean[], _tighten boolean,
+    _made boolean DEFAULT false
 ) RETURNS int
 LANGUAGE plpgsql
 AS $$
@@ -60,7 +62,12 @@ BEGIN
         SELECT p.site, p.line, _now, p.floor, p.ready FROM visits AS p WHERE p.visit_at IS NULL
     ), counted AS (
         INSERT INTO tally_change (run, line, waiting)
-        SELECT f.run, f.line, count(*) FROM fresh AS f GROUP BY f.run, f.line
+        SELECT c.run, f.line, count(*)
+        FROM fresh AS f CROSS JOIN LATERAL (SELECT CASE WHEN _made THEN 0 ELSE f.run END AS run OFFSET 0) AS c
+        GROUP BY c.run, f.line
+    ), begun AS (
+        INSERT INTO tally (run, line, waiting)
+        SELECT f.run, f.line, count(*) FROM fresh AS f WHERE _made GROUP BY f.run, f.line
     )
     SELECT count(*) INTO accepted FROM fresh;
     RETURN accepted;

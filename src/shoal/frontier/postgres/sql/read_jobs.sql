@@ -65,18 +65,16 @@ BEGIN
             CROSS JOIN LATERAL (SELECT * FROM job WHERE job.run = c.id OFFSET 0) AS b
         ) AS c
         WHERE c.version <> c.known
-    ), waiting AS MATERIALIZED (
-        SELECT w.id, w.place
+    ), queues AS MATERIALIZED (
+        SELECT q.queue, ARRAY(SELECT w.id FROM run AS w WHERE w.is_job AND w.ended_at IS NULL AND w.queue = q.queue
+                              ORDER BY w.id) AS waiting
         FROM (SELECT DISTINCT n.queue FROM news AS n WHERE n.ended_at IS NULL) AS q
-        CROSS JOIN LATERAL (
-            SELECT run.id, row_number() OVER (ORDER BY run.id) AS place FROM run
-            WHERE run.is_job AND run.ended_at IS NULL AND run.queue = q.queue OFFSET 0) AS w
     )
     SELECT n.run_id, n.id, n.version, n.scraper, n.owner, n.state, n.created_at, n.ended_at, n.results_until,
-           coalesce(w.place, 0), n.groups,
+           CASE WHEN n.ended_at IS NULL THEN width_bucket(n.id, q.waiting)::bigint ELSE 0 END, n.groups,
            CASE WHEN n.groups = '[]' THEN 0
                 ELSE (SELECT count(DISTINCT t.part) FROM task AS t WHERE t.run = n.id AND t.part > '') END,
            n.error, n.expired, n.counts
-    FROM news AS n LEFT JOIN waiting AS w ON w.id = n.id;
+    FROM news AS n LEFT JOIN queues AS q ON q.queue = n.queue;
 END
 $$;

@@ -291,9 +291,10 @@ CREATE TABLE cache (
 );
 CREATE INDEX cache_expiry ON cache (expires_at);
 
--- The counters of runs, by line (0 = of no line): true together with what `tally_change` adds to them. One row that all
--- workers update would make them commit one after the other, so each transaction only adds a row of its own here; a fold
--- adds them up now and then. `ledger.upto`: all changes of older transactions have been folded, so nobody looks below.
+-- The counters of runs, by line (0 = of no line; run 0 = what only lines count): true together with what `tally_change` adds
+-- to them. One row that all workers update would make them commit one after the other, so each transaction only adds a row
+-- of its own here; a fold adds them up now and then. `ledger.upto`: all changes of older transactions have been folded, so
+-- nobody looks below.
 CREATE TABLE tally (
     run int NOT NULL,
     line int NOT NULL,
