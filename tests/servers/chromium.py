@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from servers.proxies import need
 
@@ -19,6 +19,9 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+PATIENCE = 60_000
+"""Milliseconds for whatever a test waits for: much, for machines that have much to do."""
 
 
 @contextmanager
@@ -37,7 +40,8 @@ def running_chromium() -> Iterator[Browser]:
 def visitor(browser: Browser) -> Iterator[BrowserContext]:
     """Somebody who was never here before. Whatever his pages ask for must be on this machine, and none may break."""
     context = browser.new_context()
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
     asked: list[str] = []
     broken: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
