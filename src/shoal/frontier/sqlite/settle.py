@@ -45,13 +45,11 @@ class Standing(msgspec.Struct, array_like=True, gc=False):
 class SiteEnd:
     """A site over all its exits, as settlements leave it. `look_at`: as early as that, it may be worth a visit.
 
-    `clock`, `crawl_delay`, `pace`: None = stays as it is.
+    `clock`: None = it has none.
     """
 
     clock: Rest | None
     look_at: Moment
-    crawl_delay: Millis | None = None
-    pace: Millis | None = None
 
 
 Slots = dict[tuple[int, str], Slot]
@@ -60,7 +58,10 @@ Slots = dict[tuple[int, str], Slot]
 
 @dataclass(slots=True)
 class Settled:
-    """What a batch of settlements comes to, gathered before anything is written."""
+    """What a batch of settlements comes to, gathered before anything is written.
+
+    `paces`: by site, the crawl delay and the pace that the last settlement about it leaves.
+    """
 
     leases: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
@@ -71,6 +72,7 @@ class Settled:
     tasks: dict[str, list[NewTask]] = field(default_factory=dict)
     slots: Slots = field(default_factory=dict)
     sites: dict[int, SiteEnd] = field(default_factory=dict)
+    paces: dict[int, tuple[Millis, Millis]] = field(default_factory=dict)
     about_exits: list[Settlement] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -195,8 +197,9 @@ def _keep(tx: Transaction, settled: Settled, settlement: Settlement, done: Done,
 def _free(settled: Settled, now: Moment, settlement: Settlement, lease: Standing, limits: Limits | None) -> None:
     """Move the clocks of the slot, and of the site over all its exits where that has one."""
     started = settlement.started_at
-    asked = lease.crawl_delay if settlement.crawl_delay is None else settlement.crawl_delay
-    pace = lease.pace if settlement.pace is None else settlement.pace
+    before_asked, before_pace = settled.paces.get(lease.site) or (lease.crawl_delay, lease.pace)
+    asked = before_asked if settlement.crawl_delay is None else settlement.crawl_delay
+    pace = before_pace if settlement.pace is None else settlement.pace
     slot = settled.slots.setdefault((lease.site, lease.slot.exit), lease.slot)
     slot.live -= 1
     slot.delay = max(asked, lease.delay, pace)
@@ -206,17 +209,15 @@ def _free(settled: Settled, now: Moment, settlement: Settlement, lease: Standing
         slot.blocked_until = max(slot.blocked_until, now + outcome.wait)
         slot.penalty = outcome.penalty
     for_all = limits is not None and limits.settle(lease.site, slot.exit, settlement, now)
-    unchanged = asked == lease.crawl_delay and pace == lease.pace
+    unchanged = asked == before_asked and pace == before_pace
     if lease.clock is None and unchanged and not for_all:
         return
     site = settled.sites.setdefault(lease.site, SiteEnd(lease.clock, slot.free_at()))
     if site.clock is not None:
         site.clock.end(settlement.token, started)
         site.look_at = min(site.look_at, site.clock.begun_at + lease.site_delay)
-    if asked != lease.crawl_delay:
-        site.crawl_delay = asked
-    if pace != lease.pace:
-        site.pace = pace
+    if not unchanged:
+        settled.paces[lease.site] = asked, pace
     if not unchanged or for_all:
         site.look_at = now
 
@@ -242,9 +243,7 @@ def _write(tx: Transaction, settled: Settled) -> None:
     if settled.sites:
         clocks = [(site, end.clock) for site, end in settled.sites.items() if end.clock is not None]
         tx.write_rows("set_site_clocks", [(site, c.begun_at, c.begun_before, c.last_token) for site, c in clocks])
-        asked = [(site, end.crawl_delay) for site, end in settled.sites.items() if end.crawl_delay is not None]
-        tx.write_rows("set_crawl_delays", asked)
-        tx.write_rows("set_paces", [(site, end.pace) for site, end in settled.sites.items() if end.pace is not None])
+        tx.write_rows("set_paces", [(site, *pace) for site, pace in settled.paces.items()])
     for run_id, tasks in settled.tasks.items():
         run = tx.find_run(run_id)
         if run.state is not RunState.CANCELLED:

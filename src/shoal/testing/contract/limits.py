@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from shoal.clock import Millis
 from shoal.outcome import Done
+from shoal.task import Lease
 from shoal.testing.contract.harness import Harness
 from shoal.testing.contract.scene import Scene, done, names, page, pages, retried, settle, snoozed
 
@@ -60,6 +62,49 @@ class LimitContract:
         await scene.advance(1_000)
         granted = await scene.exchange(settle(two, Done(), started=two.claimed_at + 950, crawl_delay=200), exits=exits)
         assert [lease.exit for lease in granted.leases] == ["one"]
+
+    @pytest.mark.parametrize("exits", [("one", "two", "three"), ("one",)])
+    @pytest.mark.parametrize(
+        ("known", "told", "holds"),
+        [
+            (None, (5_000, 0, None), 1_000),
+            (None, (0, 5_000, None), 5_000),
+            (5_000, (8_000, 5_000, None), 5_000),
+            (5_000, (8_000, None, 3_000), 3_000),
+            (5_000, (0, 5_000, None), 5_000),
+            (5_000, (None, None, None), 5_000),
+        ],
+    )
+    async def test_of_several_crawl_delays_in_one_batch_the_last_one_holds(
+        self,
+        harness: Harness,
+        known: Millis | None,
+        told: tuple[Millis | None, ...],
+        holds: Millis,
+        exits: tuple[str, ...],
+    ) -> None:
+        """Also where it is the one that was known before, and whether or not the leases are of one slot."""
+        scene = Scene(harness)
+        await scene.open_run(delay=1_000, concurrency=3)
+        await scene.put(*pages("a.example", 9))
+        if known is not None:
+            lease = await scene.claim_one(exits=exits)
+            await scene.settle(settle(lease, Done(), started=lease.claimed_at, crawl_delay=known))
+        leases: list[Lease] = []
+        while len(leases) < 3:
+            leases += await scene.claim(3 - len(leases), exits=exits)
+            await scene.advance(1_000)
+        last = max(lease.claimed_at for lease in leases)
+        ends = [
+            settle(lease, Done(), started=lease.claimed_at, crawl_delay=delay)
+            for lease, delay in zip(leases, told, strict=True)
+        ]
+        await scene.settle(*ends)
+        site = await scene.reader.site("a.example")
+        assert site is not None
+        assert site.delay == holds
+        await scene.advance_to(last + holds)
+        assert [lease.delay for lease in await scene.claim(1, exits=exits)] == [holds]
 
     async def test_a_retry_waits_on_the_task_and_not_on_the_slot(self, harness: Harness) -> None:
         scene = Scene(harness)

@@ -115,7 +115,7 @@ BEGIN
         WHERE slot.ctid = f.slot_at
     ), paced AS MATERIALIZED (
         SELECT d.site, d.site_delay,
-               bool_or(d.asked <> d.known_delay OR d.pace IS NOT NULL OR d.token = d.site_probe) AS changed,
+               bool_or(d.crawl_delay IS NOT NULL OR d.pace IS NOT NULL OR d.token = d.site_probe) AS changed,
                (array_agg(d.pace ORDER BY d.nth DESC) FILTER (WHERE d.pace IS NOT NULL))[1] AS pace,
                bool_or(d.token = d.site_probe) AS probed,
                bool_or(d.token = d.site_probe AND d.started IS NOT NULL AND NOT d.limited) AS well,
@@ -125,10 +125,10 @@ BEGIN
                CASE WHEN d.site_delay = 0 THEN max(d.site_before)
                     ELSE greatest(max(d.site_before), max(d.started) FILTER (WHERE d.token <> d.site_last)) END
                AS begun_before,
-               coalesce((array_agg(d.asked ORDER BY d.nth DESC) FILTER (WHERE d.asked <> d.known_delay))[1],
+               coalesce((array_agg(d.crawl_delay ORDER BY d.nth DESC) FILTER (WHERE d.crawl_delay IS NOT NULL))[1],
                         max(d.known_delay)) AS crawl_delay
         FROM standing AS d
-        WHERE d.site_delay > 0 OR d.asked <> d.known_delay OR d.pace IS NOT NULL OR d.token = d.site_probe
+        WHERE d.site_delay > 0 OR d.crawl_delay IS NOT NULL OR d.pace IS NOT NULL OR d.token = d.site_probe
         GROUP BY d.site, d.site_delay
     ), sites AS (
         UPDATE site
