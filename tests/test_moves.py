@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from moving import (
     KINDS,
     PAIRS,
+    TOLERANCE,
     Stores,
     fill,
     handed_out,
@@ -27,6 +28,7 @@ from shoal.frontier.moving import MoveState
 from shoal.frontier.shift import shift_between
 from shoal.task import RunState
 from shoal.testing.contract.scene import (
+    dead,
     given_back,
     names,
     page,
@@ -87,6 +89,21 @@ async def test_paused_by_hand_stays_paused(stores: Stores, kind: str) -> None:
     await target.frontier.resume_run("run")
     assert await is_open(target)
     assert (await target.reader.run("run")).state is RunState.OPEN, "it was not sealed, and is not"
+
+
+@pytest.mark.parametrize(("source_kind", "target_kind"), PAIRS)
+async def test_a_pool_of_its_own_comes_along(stores: Stores, source_kind: str, target_kind: str) -> None:
+    source, target = await stores.new(source_kind), await stores.new(target_kind)
+    await source.open_run(delay=0, concurrency=9)
+    tasks = [page(f"a/{number}", pool="tor", wait=5_000 * (number == 2)) for number in range(3)]
+    await source.put("b/0", *tasks)
+    only = {"tor": ["t1"]}
+    await source.settle(dead(await source.claim_one(exits=only)))
+    await move(source, target)
+    await target.advance(5_000 + TOLERANCE)
+    await target.frontier.requeue_dead("run")
+    assert sorted(names(await target.claim(9))) == ["b/0"]
+    assert sorted(names(await target.claim(9, exits=only))) == ["a/0", "a/1", "a/2"]
 
 
 @pytest.mark.parametrize("target_kind", KINDS)

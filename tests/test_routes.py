@@ -13,6 +13,7 @@ from command_line import shoal
 from crawling import site_process
 from shoal import Page, Request, Route, Scraper
 from shoal.errors import BadScraper, BadSettings
+from shoal.frontier.exits import NewExit
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.intake.admission import to_task
 from shoal.kept import Entry
@@ -99,6 +100,13 @@ def test_files_keep_their_lane_and_sitemaps_all() -> None:
     assert (sitemap.lane, sitemap.ttl, sitemap.priority) == ("bulk", None, 0)
 
 
+def test_exits_are_for_whatever_is_fetched() -> None:
+    route = Route(host="news.example", exits="far")
+    for kind in (Kind.PAGE, Kind.FILE, Kind.SITEMAP):
+        assert task_of(Request(NEWS, kind=kind), route).pool == "far"
+        assert task_of(Request("https://x.example/", kind=kind), route).pool is None
+
+
 def test_browser_or_not_is_a_matter_of_lanes() -> None:
     assert task_of(Request(NEWS), Route(host="*", browser=True)).lane == "browser"
     assert task_of(Request(NEWS), Route(host="*", browser=False), browser=True).lane == "bulk"
@@ -135,6 +143,8 @@ def test_the_delay_is_that_of_the_first_route_for_the_whole_site() -> None:
         (Route(host="*", regex="x", delay=5), "delay is the pace of a whole site"),
         (Route(host="*", priority=10**9), "priority = 1000000000 is not a whole number"),
         (Route(host="*", lane="bulk", browser=True), "it has a lane and browser"),
+        (Route(host="*", exits=" "), "exits = ' ' is not the name of a pool"),
+        (Route(host="*", exits=5), "exits = 5 is not the name of a pool"),  # type: ignore[arg-type]
         (Route(host="*", browser="yes"), "browser = 'yes' is neither True nor False"),  # type: ignore[arg-type]
     ],
 )
@@ -196,6 +206,7 @@ def test_a_route_may_be_for_one_scraper_and_for_a_lane_of_the_settings(folder: P
         ('host = "*"\nttl = -5', "shoal.toml, line 5: route 2: ttl = -5 cannot be used: input should be greater"),
         ('host = "*"\nttl = "soon"', "shoal.toml, line 5: route 2: ttl = 'soon' cannot be used: a length of time is"),
         ('host = "*"\nlane = "fast"', "shoal.toml: route 2 cannot be used: pages cannot wait in the lane 'fast'"),
+        ('host = "*"\nexits = ""', "shoal.toml, line 5: route 2: exits = '' cannot be used"),
         ('path = "/*"\ndelay = 5', "shoal.toml, line 3: route 2 cannot be used: delay is the pace of a whole site"),
     ],
 )
@@ -255,6 +266,22 @@ async def test_a_site_with_a_delay_of_its_own_is_slower_as_the_target_sees_it(
     slow, fast = (site.log.filter(host=host).smallest_gap() for host in ("127.0.0.2", "127.0.0.1"))
     print(f"{options}: smallest gap {slow:.3f} s with the route, {fast:.3f} s without")
     assert slow >= 0.3
+
+
+async def test_what_a_route_sends_by_other_exits_comes_from_there(engine: SqliteEngine, site: HostileSite) -> None:
+    """Pages, robots.txt before them, and the page of another site that a redirect leads to."""
+    exits = {
+        name: NewExit(name, f"source://{name}", (pool,))
+        for name, pool in (("127.0.0.7", "default"), ("127.0.0.8", "far"))
+    }
+    far = site.url("/json", host="127.0.0.2")
+    urls = [site.url("/json"), site.url(f"/redirect-to?url={far}"), site.url("/site/3/", host="127.0.0.2")]
+    scraper = reader(obey_robots=True, routes=[Route(host="127.0.0.2", exits="far")])
+    crawled = await crawl(engine, scraper, urls=urls, exits=exits)
+    assert (crawled.counters.dead, len(crawled.items)) == (0, 3)
+    peers = {host: {entry.peer for entry in site.log if entry.host == host} for host in ("127.0.0.1", "127.0.0.2")}
+    assert peers == {"127.0.0.1": {"127.0.0.7"}, "127.0.0.2": {"127.0.0.8"}}
+    assert len(site.log.filter(host="127.0.0.2")) == 3
 
 
 async def test_a_robots_txt_that_no_longer_asks_for_a_delay_is_believed(

@@ -1,4 +1,5 @@
-"""Routes: by what a URL looks like, where its task waits, how long it is worth fetching, how soon, and at what pace."""
+"""Routes: by what a URL looks like, where its task waits, how long it is worth fetching, how soon, at what pace, and by
+which exits."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     `lane`: where pages wait. `ttl`: seconds after which they are no longer worth fetching. `priority`: higher goes
     first within its site. `browser`: True = they wait in the lane `browser`, False = not there (None = as the scraper
     says). `delay`: least seconds between two request starts of one slot, where that is longer than the scraper's; it is
-    the pace of a site, so that a route with a delay has a `host` and no other condition.
+    the pace of a site, so that a route with a delay has a `host` and no other condition. `exits`: the pool of exits by
+    which they are fetched, sitemaps and files too (None = as the scraper says).
     """
 
     host: str | None = None
@@ -42,6 +44,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None = None
     browser: bool | None = None
     delay: float | None = None
+    exits: str | None = None
 
 
 class Routed(NamedTuple):
@@ -50,6 +53,7 @@ class Routed(NamedTuple):
     lane: str | None
     ttl: Millis | None
     priority: int | None
+    exits: str | None = None
 
 
 class _Rule(NamedTuple):
@@ -127,6 +131,8 @@ def check_effects(route: Route, lanes: tuple[str, ...]) -> None:
     priority = route.priority
     if priority is not None and not (type(priority) is int and abs(priority) <= MOST_PRIORITY):
         raise ValueError(f"priority = {priority!r} is not a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}")
+    if route.exits is not None and not (isinstance(route.exits, str) and route.exits.strip()):
+        raise ValueError(f"exits = {route.exits!r} is not the name of a pool")
     if route.browser not in (None, True, False):
         raise ValueError(f"browser = {route.browser!r} is neither True nor False")
 
@@ -151,7 +157,7 @@ def _compiled(route: Route, lanes: tuple[str, ...], page_lane: str) -> _Rule:
     regex = re.compile(route.regex) if isinstance(route.regex, str) else route.regex
     ttl = None if route.ttl is None else millis(route.ttl)
     delay = None if route.delay is None else millis(route.delay)
-    return _Rule(_host_test(route.host), path, regex, Routed(lane, ttl, route.priority), delay)
+    return _Rule(_host_test(route.host), path, regex, Routed(lane, ttl, route.priority, route.exits), delay)
 
 
 def _is_host(text: object) -> bool:

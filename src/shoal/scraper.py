@@ -58,7 +58,7 @@ class Scraper:
     `max_depth`: most links from the start that a page may be away (None = any). `allow`: where pages may be: host names
     (subdomains included), host/path prefixes, compiled patterns (None = anywhere). Neither applies to downloads.
     `routes`: rules by host, path or pattern that say where a page waits, how long it is worth fetching, how soon, and
-    at what pace; the first that matches decides, and those of the settings come before these.
+    at what pace, and by which exits; the first that matches decides, and those of the settings come before these.
     `results_ttl`: seconds for which items are kept after the run (None = until deleted).
     `max_bytes`: largest body that is read, after decompression (32 MiB). `headers`: sent with every request.
     `blocked`: what else means a rate limit, besides 429: statuses (403), and patterns of pages ("are you a robot").

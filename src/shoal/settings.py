@@ -115,6 +115,7 @@ class RouteSettings(BaseModel):
         description="Least time between two request starts of one slot, where that is longer than the scraper's. "
         "Only with `host` alone. Unit: seconds.",
     )
+    exits: str | None = Field(default=None, min_length=1, description="The pool of exits to leave by.")
 
     @model_validator(mode="after")
     def _conditions_can_be_used(self) -> Self:

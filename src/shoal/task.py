@@ -135,6 +135,7 @@ class NewTask(msgspec.Struct, frozen=True, gc=False):
 
     `key` is what it is deduplicated by within its run (32 bytes, see `frontier.seen`); None = always accepted.
     `wait` counts from the moment of acceptance by the store's clock, `ttl` from the end of that.
+    `pool`: the exits that it may leave by; None = those of its run.
     """
 
     url: str
@@ -147,6 +148,23 @@ class NewTask(msgspec.Struct, frozen=True, gc=False):
     wait: Millis = 0
     ttl: Millis | None = None
     extra: Extra = NO_EXTRA
+    pool: str | None = None
+
+    @property
+    def berth(self) -> str:
+        """Its lane, and its pool where it has one of its own: what engines know the lines of a run by."""
+        return self.lane if self.pool is None else berth(self.lane, self.pool)
+
+
+def berth(lane: str, pool: str) -> str:
+    """A lane and a pool as one word."""
+    return f"{lane}\x1f{pool}"
+
+
+def lane_and_pool(word: str) -> tuple[str, str | None]:
+    """A lane, and the pool that a `berth` names; None = it names none, so that it is that of the run."""
+    lane, mark, pool = word.partition("\x1f")
+    return lane, pool if mark else None
 
 
 class Task(msgspec.Struct, frozen=True, gc=False):

@@ -75,7 +75,9 @@ class PackedRun(msgspec.Struct, frozen=True):
 
 
 class PackedTask(msgspec.Struct, frozen=True, array_like=True):
-    """A waiting task. `number`: the order of tasks within lane, site and priority. `extra`: JSON."""
+    """A waiting task. `number`: the order of tasks within lane, site and priority. `lane`: also the pool, as `berth` in
+    `shoal.task` writes it. `extra`: JSON.
+    """
 
     number: int
     url: str
@@ -92,7 +94,7 @@ class PackedTask(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PackedLetter(msgspec.Struct, frozen=True, array_like=True):
-    """A dead letter. `number`: as that of a task, for when it is tried again. `extra`, `reason`: JSON."""
+    """A dead letter. `number`, `lane`: as those of a task, for when it is tried again. `extra`, `reason`: JSON."""
 
     number: int
     url: str

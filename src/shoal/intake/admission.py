@@ -82,15 +82,22 @@ def to_task(
     ttl = None if request.ttl is None else _ttl(request, scraper)
     priority = 0 if request.priority is None else _priority(request.priority, request, scraper)
     routed = None if scraper.routes is None else scraper.routes.find(url, site)
-    if routed is not None:
-        lane, ttl, priority = _by_route(routed, request, lane, ttl, priority)
-    return NewTask(url, site, key, lane, request.to, priority, depth, 0, ttl, extra)
+    if routed is None:
+        return NewTask(url, site, key, lane, request.to, priority, depth, 0, ttl, extra)
+    lane, ttl, priority = _by_route(routed, request, lane, ttl, priority)
+    return NewTask(url, site, key, lane, request.to, priority, depth, 0, ttl, extra, routed.exits)
+
+
+def pool_of(url: str, scraper: Scraper) -> str | None:
+    """The pool of exits that a route names for a normalised URL; None = that of the scraper."""
+    routed = None if scraper.routes is None else scraper.routes.find(url, site_of(url))
+    return None if routed is None else routed.exits
 
 
 def _by_route(
     routed: Routed, request: Request, lane: str, ttl: Millis | None, priority: int
 ) -> tuple[str, Millis | None, int]:
-    """What a route says, where the request itself says nothing. A lane is for pages; sitemaps are not routed."""
+    """What a route says, where the request itself says nothing. A lane is for pages; sitemaps have none of it."""
     if request.kind is Kind.SITEMAP:
         return lane, ttl, priority
     if request.lane is None and routed.lane is not None and request.kind is _PAGE:

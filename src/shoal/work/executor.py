@@ -146,7 +146,9 @@ class Executor:
 
     def _again(self, visit: Visit, scraper: Scraper, done: Done) -> Done:
         every = every_of(visit.task, scraper) if self._revisit else None
-        return done if every is None else msgspec.structs.replace(done, tasks=(*done.tasks, visit.again(every)))
+        return (
+            done if every is None else msgspec.structs.replace(done, tasks=(*done.tasks, visit.again(every, scraper)))
+        )
 
     async def _answer(
         self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge, spool: IO[bytes] | None = None

@@ -15,6 +15,7 @@ from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
 from shoal.fetch.robots import KEPT_WITHOUT_ANSWER, RobotsBook, RobotsRules, robots_url
 from shoal.fetch.robots_file import MAX_BYTES
 from shoal.frontier.protocol import Frontier
+from shoal.intake.admission import pool_of
 from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Snoozed
 from shoal.routes import MOST_PRIORITY
 from shoal.scraper import Scraper
@@ -134,13 +135,21 @@ class Permission:
                 return await self._robots.learn(origin, response.status, response.body)
             url, hops = onward, hops + 1
             if site_of(url) != task.site:
-                return await self._send_for(task, _Errand(origin, url, hops))
+                return await self._send_for(task, _Errand(origin, url, hops), pool_of(url, scraper))
 
-    async def _send_for(self, task: Task, errand: _Errand) -> _Errand | Outcome:
+    async def _send_for(self, task: Task, errand: _Errand, pool: str | None) -> _Errand | Outcome:
         """Let it be fetched from another site, as the next thing that is asked of that site: many may wait for it."""
         extra = Extra(data=msgspec.to_builtins(errand), kind=Kind.ROBOTS, guarded=task.extra.guarded)
         sent = NewTask(
-            errand.url, site_of(errand.url), None, task.lane, task.handler, MOST_PRIORITY, task.depth, extra=extra
+            errand.url,
+            site_of(errand.url),
+            None,
+            task.lane,
+            task.handler,
+            MOST_PRIORITY,
+            task.depth,
+            extra=extra,
+            pool=pool,
         )
         await self._robots.ask_elsewhere(errand.origin)  # before, for it may be back at once
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.clock import Millis
-from shoal.intake.admission import Refused, to_task
+from shoal.intake.admission import Refused, pool_of, to_task
 from shoal.outcome import Outcome, Settlement
 from shoal.request import Request
 from shoal.scraper import Scraper
@@ -60,14 +60,13 @@ class Visit:
         self.url = url
         self.origin = _origin(url)
 
-    def again(self, every: Millis) -> NewTask:
+    def again(self, every: Millis, scraper: Scraper) -> NewTask:
         """The task that visits the page again: the one that was asked for, redirects not followed yet."""
         task, extra = self.task, self.task.extra
         url = address_of(task)
         fresh = msgspec.structs.replace(extra, redirects=0, first_url=None, detours=(), visits=extra.visits + 1)
-        return NewTask(
-            url, site_of(url), None, task.lane, task.handler, task.priority, task.depth, wait=every, extra=fresh
-        )
+        place = (task.lane, task.handler, task.priority, task.depth)
+        return NewTask(url, site_of(url), None, *place, wait=every, extra=fresh, pool=pool_of(url, scraper))
 
     def continued(self, scraper: Scraper) -> NewTask | Refused:
         """The task that a redirect to another site leads to: the same request, at the same depth.

@@ -61,12 +61,12 @@ def worker_values(worker: WorkerInfo) -> list[Any]:
 
 
 def task_columns(tasks: Sequence[NewTask]) -> list[list[Any]]:
-    """New tasks: url, site, key, lane, handler, priority, depth, wait, ttl, extra."""
+    """New tasks: url, site, key, lane (and pool, as `berth`), handler, priority, depth, wait, ttl, extra."""
     return [
         [task.url for task in tasks],
         [task.site for task in tasks],
         [None if task.key is None else seen_key(task.key) for task in tasks],
-        [task.lane for task in tasks],
+        [task.lane if task.pool is None else task.berth for task in tasks],
         as_sent([task.handler for task in tasks]),
         _counts([task.priority for task in tasks]),
         _counts([task.depth for task in tasks]),

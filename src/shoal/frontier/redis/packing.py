@@ -17,6 +17,7 @@ from shoal.frontier.moving import CLOCKS_KEPT, Cargo, PackedItems, PackedLetter,
 from shoal.frontier.protocol import Run
 from shoal.frontier.redis.store import Store
 from shoal.frontier.redis.wire import BUCKETS, Body, full_key, unpacked_items
+from shoal.task import berth
 
 AT_ONCE = 1000
 ITEMS_AT_ONCE = 100
@@ -59,10 +60,11 @@ class Packing:
             yield Cargo(keys=keys)
 
     async def _lanes(self, partition: int) -> dict[int, str]:
-        """The lines that may hold tasks of the run, and their lanes."""
+        """The lines that may hold tasks of the run, and their berths."""
         tag = self._store.tag(partition)
         numbers = await self._store.command("SMEMBERS", f"{tag}:ql:{self._run.queue}")
-        return {int(n): _line(await self._store.command("HGET", f"{tag}:ln", n))[2] for n in numbers}
+        lines = {int(n): _line(await self._store.command("HGET", f"{tag}:ln", n)) for n in numbers}
+        return {number: berth(line[2], line[3]) for number, line in lines.items()}
 
     async def _scan(self, script: str, partition: int, question: dict[str, Any]) -> AsyncIterator[list[Any]]:
         cursor = "0"
@@ -132,7 +134,7 @@ class Packing:
     async def _letters(self, partition: int) -> AsyncIterator[list[PackedLetter]]:
         after = 0
         while True:
-            question = {"run": self._run.run_id, "after": after, "most": AT_ONCE}
+            question = {"run": self._run.run_id, "after": after, "most": AT_ONCE, "berths": True}
             answer = await self._store.call("read_dead", partition, question)
             if answer is None or not answer[0]:
                 return

@@ -34,7 +34,7 @@ from shoal.frontier.redis.store import Store
 from shoal.frontier.redis.whereabouts import Search, whereabouts
 from shoal.frontier.redis.wire import Body, decode_letter, stored_items
 from shoal.outcome import Reason
-from shoal.task import Policy, RunState
+from shoal.task import Policy, RunState, lane_and_pool
 
 PAGE = 500
 POSITION_BITS = 44
@@ -212,7 +212,7 @@ class RedisReader:
         for answer in answers:
             for name, value in pairs(answer[2]).items() if answer else ():
                 if name.startswith(_LANE):
-                    lane = name.removeprefix(_LANE).decode()
+                    lane, _ = lane_and_pool(name.removeprefix(_LANE).decode())
                     lanes[lane] = lanes.get(lane, 0) + int(value)
                 elif name.decode() in counts:
                     counts[name.decode()] += int(value)

@@ -167,11 +167,12 @@ def task_groups(tasks: Iterable[NewTask]) -> list[list[object]]:
     alike: tuple[object, ...] = ()
     flat: list[object] = []
     for task in tasks:
-        traits = (task.lane, task.priority, task.wait, task.ttl)
+        berth = task.lane if task.pool is None else task.berth
+        traits = (berth, task.priority, task.wait, task.ttl)
         if traits != alike:
             alike = traits
             flat = []
-            groups.append([task.lane, task.priority, task.wait, -1 if task.ttl is None else task.ttl, flat])
+            groups.append([berth, task.priority, task.wait, -1 if task.ttl is None else task.ttl, flat])
         key = task.key
         if key is None:
             flat += (task.site, False, False)

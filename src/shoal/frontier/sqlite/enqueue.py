@@ -12,7 +12,7 @@ from shoal.frontier.protocol import Enqueued
 from shoal.frontier.seen import seen_key
 from shoal.frontier.sqlite.memory import Rules
 from shoal.frontier.sqlite.transaction import DELAYED, READY, RunRow, Transaction, encode
-from shoal.task import NO_EXTRA, LanePolicy, NewTask, Policy, RunState
+from shoal.task import NO_EXTRA, LanePolicy, NewTask, Policy, RunState, lane_and_pool
 
 _DEFAULT_LANE = LanePolicy()
 
@@ -26,9 +26,10 @@ def enqueue(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> Enqueued:
     counts["duplicates"] += len(tasks) - len(fresh)
     if not fresh:
         return Enqueued(0, len(tasks))
-    lines = {lane: line_of(tx, run, lane) for lane in {task.lane for task in fresh}}
+    berths = [task.lane if task.pool is None else task.berth for task in fresh]
+    lines = {berth: line_of(tx, run, berth) for berth in set(berths)}
     numbers = open_sites(tx, run.policy, dict.fromkeys(task.site for task in fresh))
-    _insert(tx, run, fresh, lines, numbers)
+    _insert(tx, run, list(zip(fresh, berths, strict=True)), lines, numbers)
     counts["waiting"] += len(fresh)
     if run.state is RunState.FINISHED:
         tx.run("reopen_run", run=run.id)
@@ -61,9 +62,10 @@ def open_sites(tx: Transaction, policy: Policy, keys: Collection[str]) -> dict[s
     return {key: sites[key][0] for key in keys}
 
 
-def line_of(tx: Transaction, run: RunRow, lane: str) -> int:
-    """The number of the line where this run's tasks of that lane wait; opened if need be."""
-    place = {"queue": run.queue, "scraper": run.scraper, "lane": lane, "pool": run.policy.pool}
+def line_of(tx: Transaction, run: RunRow, berth: str) -> int:
+    """The number of the line where this run's tasks of that lane and pool wait; opened if need be."""
+    lane, pool = lane_and_pool(berth)
+    place = {"queue": run.queue, "scraper": run.scraper, "lane": lane, "pool": pool or run.policy.pool}
     found = tx.value("find_line", **place)
     if found is None:
         auto_ack = run.policy.lanes.get(lane, _DEFAULT_LANE).auto_ack
@@ -92,17 +94,21 @@ def _unseen(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> Sequence[
 
 
 def _insert(
-    tx: Transaction, run: RunRow, tasks: Sequence[NewTask], lines: dict[str, int], sites: dict[str, int]
+    tx: Transaction,
+    run: RunRow,
+    tasks: Sequence[tuple[NewTask, str]],
+    lines: dict[str, int],
+    sites: dict[str, int],
 ) -> None:
-    for lane, number in Counter([task.lane for task in tasks]).items():
-        tx.lines[lines[lane]]["waiting"] += number
-    lives = {lane: run.policy.lanes.get(lane, _DEFAULT_LANE).ttl for lane in lines}
+    for berth, number in Counter([berth for _, berth in tasks]).items():
+        tx.lines[lines[berth]]["waiting"] += number
+    lives = {berth: run.policy.lanes.get(lane_and_pool(berth)[0], _DEFAULT_LANE).ttl for berth in lines}
     rows: list[tuple[object, ...]] = []
-    for task in tasks:
-        line, site = lines[task.lane], sites[task.site]
+    for task, berth in tasks:
+        line, site = lines[berth], sites[task.site]
         if not task.wait:
             tx.ready[line, site] += 1
-        ttl = lives[task.lane]
+        ttl = lives[berth]
         if task.ttl is not None:
             ttl = task.ttl if ttl is None else min(ttl, task.ttl)
         rows.append(

@@ -8,8 +8,9 @@ import pytest
 
 from shoal.clock import Moment
 from shoal.outcome import Done, Settlement
+from shoal.task import DEFAULT_POOL, LanePolicy
 from shoal.testing.contract.harness import Capability, Harness, needs
-from shoal.testing.contract.scene import Scene, done, names, page, pages, settle
+from shoal.testing.contract.scene import Scene, dead, done, names, page, pages, retried, settle
 
 
 @pytest.mark.asyncio
@@ -76,6 +77,80 @@ class ExitContract:
         assert await scene.claim(9, exits={"default": ["direct"]}) == []
         assert await scene.claim(9, exits={"default": ["direct"], "tor": []}) == []
         assert [lease.exit for lease in await scene.claim(9, exits={"default": ["direct"], "tor": ["t1"]})] == ["t1"]
+
+    async def test_a_task_may_have_a_pool_of_its_own(self, harness: Harness) -> None:
+        """It leaves by that pool alone, from first to last; its lane, its run and its site are those of the others."""
+        scene = Scene(harness)
+        await scene.open_run(delay=0, concurrency=9, lanes={"bulk": LanePolicy(ttl=60_000)})
+        links = [page("a.example/link", pool="tor"), page("a.example/plain")]
+        await scene.put("a.example/0", page("a.example/1", pool="tor"), page("a.example/2", pool=DEFAULT_POOL))
+        pools = {DEFAULT_POOL: ["direct"], "tor": ["t1"]}
+        only = {"tor": ["t1"]}
+        direct = await scene.claim(9, exits={DEFAULT_POOL: ["direct"]})
+        assert sorted(names(direct)) == ["a.example/0", "a.example/2"]
+        [private] = await scene.claim(9, exits=only)
+        assert (private.exit, names([private])) == ("t1", ["a.example/1"])
+        assert {lease.task.lane for lease in [*direct, private]} == {"bulk"}
+        await scene.settle(done(direct[0], tasks=links), retried(private), dead(direct[1]))
+        assert names(await scene.claim(9, exits={DEFAULT_POOL: ["direct"]})) == ["a.example/plain"]
+        again = await scene.claim(9, exits=only)
+        assert sorted(names(again)) == ["a.example/1", "a.example/link"]
+        await scene.settle(*(dead(lease) for lease in again))
+        assert await scene.frontier.requeue_dead("run") == 3
+        assert sorted(names(await scene.claim(9, exits=only))) == ["a.example/1", "a.example/link"]
+        assert names(await scene.claim(9, exits=pools)) == ["a.example/2"]
+        run = await scene.reader.run("run")
+        assert (run.counters.leased, run.counters.waiting, run.lanes) == (4, 0, {"bulk": 4})
+
+    async def test_what_a_lane_says_holds_for_every_pool(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(lanes={"bulk": LanePolicy(ttl=1_000), "priority": LanePolicy(auto_ack=True)})
+        await scene.put(page("a.example/0", pool="tor"), page("b.example/0", pool="tor", lane="priority"))
+        only = {"tor": ["t1"]}
+        assert names(await scene.claim(9, exits=only, lanes=("priority",))) == ["b.example/0"]
+        assert (await scene.counters()).done == 1
+        await scene.advance(1_000)
+        await scene.sweep_all()
+        assert await scene.claim(9, exits=only) == []
+        assert (await scene.counters()).expired == 1
+
+    async def test_a_paused_run_pauses_in_every_pool(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run()
+        await scene.put("a.example/0")
+        await scene.frontier.pause_run("run")
+        await scene.put(page("b.example/0", pool="tor"))
+        pools = {DEFAULT_POOL: ["direct"], "tor": ["t1"]}
+        assert await scene.claim(9, exits=pools) == []
+        await scene.frontier.resume_run("run")
+        assert sorted(names(await scene.claim(9, exits=pools))) == ["a.example/0", "b.example/0"]
+
+    @pytest.mark.parametrize("queue", [None, "shared"])
+    async def test_a_cancelled_run_ends_in_every_pool(self, harness: Harness, queue: str | None) -> None:
+        scene = Scene(harness)
+        await scene.open_run(queue=queue)
+        await scene.open_run("other", queue=queue)
+        for run in ("run", "other"):
+            tasks = [
+                page(f"{site}.example/{run}", pool=pool) for site, pool in (("a", None), ("b", "tor"), ("c", "tor"))
+            ]
+            await scene.put(*tasks, run=run)
+        await scene.frontier.cancel_run("run")
+        await scene.sweep_all()
+        pools = {DEFAULT_POOL: ["direct"], "tor": ["t1"]}
+        left = [lease.task.run_id for lease in await scene.drain(exits=pools)]
+        assert left == ["other"] * 3
+        assert ((await scene.counters()).cancelled, (await scene.counters("other")).done) == (3, 3)
+        await scene.check_books()
+
+    async def test_where_a_task_of_another_pool_is_told(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run()
+        task = page("a.example/0", pool="tor")
+        await scene.put(task)
+        assert task.key is not None
+        [found] = await scene.reader.whereabouts("a.example", task.url, task.key)
+        assert (found.lane, found.pool) == ("bulk", "tor")
 
     async def test_workers_with_other_exits_are_not_held_up(self, harness: Harness) -> None:
         needs(harness, Capability.PRIVATE_EXITS)

@@ -368,14 +368,15 @@ class JobContract:
 
     async def test_a_cancelled_job_ends_in_bounded_time_among_others(self, harness: Harness) -> None:
         scene = JobScene(harness)
-        await scene.submit(new_job("one", search("milk"), "a.example/1"), new_job("two", "a.example/2"))
+        far = page("a.example/3", pool="tor")
+        await scene.submit(new_job("one", search("milk"), "a.example/1", far), new_job("two", "a.example/2"))
         await scene.frontier.cancel_run("one")
         status = await scene.status("one")
         assert (status.state, status.position) == (JobState.CANCELLED, 0)
         await scene.sweep_all()
         counts = await scene.counters("one")
-        assert (counts.waiting, counts.cancelled) == (0, 2), "no worker has to come for that"
-        assert names(await scene.drain()) == ["a.example/2"]
+        assert (counts.waiting, counts.cancelled) == (0, 3), "no worker has to come for that"
+        assert names(await scene.drain(exits={"default": ["direct"], "tor": ["t1"]})) == ["a.example/2"]
         await scene.check_books()
 
     async def test_a_cancelled_job_is_kept_until_its_last_lease_has_ended(self, harness: Harness) -> None:

@@ -1,5 +1,5 @@
 -- The sites that new tasks go to, by number (null where a task is not fresh). Makes the lines and sites that are not there
--- yet; new sites begin with the rules of their run.
+-- yet; new sites begin with the rules of their run. _lane: a lane, and behind chr(31) a pool where it is not the run's.
 CREATE FUNCTION open_places(_run int[], _site text[], _lane text[], _fresh boolean[]) RETURNS int[]
 LANGUAGE plpgsql
 AS $$
@@ -7,13 +7,14 @@ DECLARE
     _ids int[];
 BEGIN
     INSERT INTO line (queue, scraper, lane, pool, auto_ack, held)
-    SELECT DISTINCT ON (r.queue, r.scraper, u.lane, r.pool) r.queue, r.scraper, u.lane, r.pool,
-           coalesce((r.lanes -> u.lane ->> 'auto_ack')::boolean, false), r.state = 'paused' AND r.queue = r.run_id
+    SELECT DISTINCT ON (r.queue, r.scraper, b.lane, b.pool) r.queue, r.scraper, b.lane, b.pool,
+           coalesce((r.lanes -> b.lane ->> 'auto_ack')::boolean, false), r.state = 'paused' AND r.queue = r.run_id
     FROM (SELECT DISTINCT u.run, u.lane FROM unnest(_run, _lane, _fresh) AS u (run, lane, fresh) WHERE u.fresh) AS u
     CROSS JOIN LATERAL (SELECT * FROM run WHERE run.id = u.run OFFSET 0) AS r
+    CROSS JOIN LATERAL (SELECT * FROM berth(u.lane, r.pool)) AS b
     WHERE NOT EXISTS (
         SELECT 1 FROM line AS l
-        WHERE l.queue = r.queue AND l.scraper = r.scraper AND l.lane = u.lane AND l.pool = r.pool)
+        WHERE l.queue = r.queue AND l.scraper = r.scraper AND l.lane = b.lane AND l.pool = b.pool)
     ORDER BY 1, 2, 3, 4
     ON CONFLICT DO NOTHING;
     _ids := sites_of(_site, _fresh);

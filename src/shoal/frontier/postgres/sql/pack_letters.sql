@@ -9,7 +9,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT d.task, d.url, s.key::text, l.lane, d.handler, d.priority, d.depth, d.attempts, d.crashes, d.extra, d.reason,
+    SELECT d.task, d.url, s.key::text, l.lane || chr(31) || l.pool, d.handler, d.priority, d.depth, d.attempts, d.crashes, d.extra, d.reason,
            d.died_at
     FROM (
         SELECT * FROM dead

@@ -9,7 +9,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT t.id, t.url, s.key::text, l.lane, t.handler, t.priority, t.depth, t.attempts, t.crashes, t.extra, t.not_before,
+    SELECT t.id, t.url, s.key::text, l.lane || chr(31) || l.pool, t.handler, t.priority, t.depth, t.attempts, t.crashes, t.extra, t.not_before,
            t.expires_at
     FROM (
         SELECT * FROM task

@@ -16,12 +16,13 @@ BEGIN
         PERFORM tighten_sites(_run, _site, _fresh);
     END IF;
     WITH kinds AS MATERIALIZED (
-        SELECT u.run, u.lane, l.id AS line, (r.lanes -> u.lane ->> 'ttl')::bigint AS ttl, r.is_job
+        SELECT u.run, u.lane, l.id AS line, (r.lanes -> b.lane ->> 'ttl')::bigint AS ttl, r.is_job
         FROM (SELECT DISTINCT u.run, u.lane FROM unnest(_run, _lane, _fresh) AS u (run, lane, fresh) WHERE u.fresh) AS u
         CROSS JOIN LATERAL (SELECT * FROM run WHERE run.id = u.run OFFSET 0) AS r
+        CROSS JOIN LATERAL (SELECT * FROM berth(u.lane, r.pool)) AS b
         CROSS JOIN LATERAL (
             SELECT line.id FROM line
-            WHERE line.queue = r.queue AND line.scraper = r.scraper AND line.lane = u.lane AND line.pool = r.pool
+            WHERE line.queue = r.queue AND line.scraper = r.scraper AND line.lane = b.lane AND line.pool = b.pool
             OFFSET 0) AS l
     ), fresh AS MATERIALIZED (
         SELECT nextval('task_number') AS id, f.*

@@ -18,9 +18,10 @@ BEGIN
            u.reason
     FROM unnest(_id, _url, _sites, _lane, _handler, _priority, _depth, _attempts, _crashes, _extra, _reason, _died_at)
          AS u (id, url, site_id, lane, handler, priority, depth, attempts, crashes, extra, reason, died_at)
+    CROSS JOIN LATERAL (SELECT * FROM berth(u.lane, _run.pool)) AS b
     CROSS JOIN LATERAL (
         SELECT line.id FROM line
-        WHERE line.queue = _run.queue AND line.scraper = _run.scraper AND line.lane = u.lane AND line.pool = _run.pool
+        WHERE line.queue = _run.queue AND line.scraper = _run.scraper AND line.lane = b.lane AND line.pool = b.pool
         OFFSET 0) AS l;
 END
 $$;

@@ -26,9 +26,10 @@ BEGIN
         FROM unnest(_id, _url, _sites, _lane, _handler, _priority, _depth, _attempts, _crashes, _extra, _not_before,
                     _expires_at)
              AS u (id, url, site_id, lane, handler, priority, depth, attempts, crashes, extra, not_before, expires_at)
+        CROSS JOIN LATERAL (SELECT * FROM berth(u.lane, _run.pool)) AS b
         CROSS JOIN LATERAL (
             SELECT line.id FROM line
-            WHERE line.queue = _run.queue AND line.scraper = _run.scraper AND line.lane = u.lane AND line.pool = _run.pool
+            WHERE line.queue = _run.queue AND line.scraper = _run.scraper AND line.lane = b.lane AND line.pool = b.pool
             OFFSET 0) AS l
     ), placed AS (
         INSERT INTO task (id, place, not_before, expires_at, run, line, site, priority, depth, attempts, crashes, state,

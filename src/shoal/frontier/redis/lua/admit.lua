@@ -1,5 +1,5 @@
 -- Letting tasks in: deduplicated, put in line, and their sites scheduled.
--- They come in groups of what is alike: lane, priority, wait, ttl (-1 = none), and a flat list of four values for each
+-- They come in groups of what is alike: berth, priority, wait, ttl (-1 = none), and a flat list of four values for each
 -- task: site, key (false = always accepted), the set that the key belongs to, and what only the client reads.
 local function admit(run, groups)
     local number, rules, accepted, offered = run.number, run.rules, 0, 0
@@ -25,7 +25,8 @@ local function admit(run, groups)
     local serial = call('HINCRBY', base .. 'meta', 'serial', accepted) - accepted
     for _, group in ipairs(groups) do
         local priority, wait, ttl, flat, fresh = group[2], group[3], group[4], group[5], group.fresh
-        local line, own, names = line_for(run, group[1]), rules.lanes[group[1]], {}
+        local line, names = line_for(run, group[1]), {}
+        local own = rules.lanes[line.lane]
         for index, at in ipairs(fresh) do
             names[index] = flat[at]
         end

@@ -41,26 +41,28 @@ local function line_of(number)
     return line
 end
 
--- The line where this run's tasks of that lane wait; opened if need be.
-local function line_for(run, lane)
-    local line = run.lines[lane]
+-- The line where this run's tasks of a berth wait: a lane, and behind \31 a pool where it is not the run's. Opened if need be.
+local function line_for(run, berth)
+    local line = run.lines[berth]
     if not line then
         local rules = run.rules
-        local name = rules.queue .. '\0' .. rules.scraper .. '\0' .. lane .. '\0' .. rules.pool
+        local lane, pool = string.match(berth, '^([^\31]*)\31?(.*)$')
+        pool = pool ~= '' and pool or rules.pool
+        local name = rules.queue .. '\0' .. rules.scraper .. '\0' .. lane .. '\0' .. pool
         local number = call('HGET', base .. 'lines', name)
         if not number then
             number = call('HINCRBY', base .. 'meta', 'line', 1)
             local own = rules.lanes[lane]
             call('HSET', base .. 'lines', name, number)
             call('HSET', base .. 'ln', number,
-                 pack({rules.queue, rules.scraper, lane, rules.pool, own ~= nil and own[2] == true}))
+                 pack({rules.queue, rules.scraper, lane, pool, own ~= nil and own[2] == true}))
             call('SADD', base .. 'ql:' .. rules.queue, number)
             if run.state == 'paused' and rules.queue == run.id then
                 call('SADD', base .. 'held', number)
             end
         end
         line = line_of(tonumber(number))
-        run.lines[lane] = line
+        run.lines[berth] = line
     end
     return line
 end
@@ -69,11 +71,12 @@ end
 local function move(run, line, waiting, leased)
     line.waiting = line.waiting + waiting
     line.leased = line.leased + leased
+    local other = line.pool ~= run.rules.pool and '\31' .. line.pool or ''
     if waiting + leased ~= 0 then
-        count(run, line.counter, waiting + leased)
+        count(run, line.counter .. other, waiting + leased)
     end
     if run.rules.job and leased ~= 0 then
-        count(run, 'l:' .. line.lane, leased)
+        count(run, 'l:' .. line.lane .. other, leased)
     end
 end
 

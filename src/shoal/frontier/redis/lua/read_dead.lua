@@ -1,5 +1,6 @@
 -- needs: prelude books
--- Dead letters of a run after a task number, by task number, with the lanes they were in; false if there is no such run.
+-- Dead letters of a run after a task number, by task number, with the lanes they were in (or lane, \31 and pool, for those
+-- who want berths); false if there is no such run.
 local number = call('HGET', base .. 'runs', ask[4].run)
 if not number then
     return false
@@ -9,6 +10,7 @@ local letters = fetch(base .. 'dead:' .. number, ids)
 local lanes = {}
 for index, letter in ipairs(letters) do
     local _, _, _, line = unpack_some(letter, 3, 0)
-    lanes[index] = line_of(line).lane
+    local found = line_of(line)
+    lanes[index] = ask[4].berths and found.lane .. '\31' .. found.pool or found.lane
 end
 return {letters, lanes}
