@@ -281,12 +281,14 @@ class ClaimContract:
         assert (await scene.counters()).remaining == 0
         assert served >= 10
 
-    async def test_no_token_is_handed_out_twice_where_expired_tasks_are_met(self, harness: Harness) -> None:
+    async def test_no_token_is_handed_out_twice_where_some_tasks_cannot_be_given(self, harness: Harness) -> None:
         scene = Scene(harness)
-        await scene.open_run(delay=0)
+        await scene.open_run("paused", delay=0, queue="shared")
+        await scene.open_run("run", delay=0, queue="shared")
         for number in range(10):
-            old = [page(f"s{number}.example/old", ttl=10)] if number % 2 else []
-            await scene.put(*old, *pages(f"s{number}.example", 2))
-        await scene.advance(20)
-        tokens = [lease.token for lease in await scene.claim(10)]
+            if number % 2:
+                await scene.put(f"s{number}.example/first", run="paused")
+            await scene.put(*pages(f"s{number}.example", 2))
+        await scene.frontier.pause_run("paused")
+        tokens = [lease.token for lease in await scene.claim(10, queues=["shared"])]
         assert len(set(tokens)) == len(tokens) == 10
