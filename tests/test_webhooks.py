@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
@@ -25,15 +25,19 @@ from engine_urls import ENGINES, empty_store
 from gateway_process import Served, open_shop, served
 from shoal import Client, verify_webhook, webhook_secret
 from shoal.engines import open_engine
-from shoal.errors import BadWebhook, UsageError
+from shoal.errors import BadWebhook, EngineFull, UsageError
 from shoal.fetch.guard import Guard
-from shoal.frontier.jobs import NewJob
+from shoal.frontier.jobs import NewJob, Submitted
 from shoal.frontier.protocol import NewRun
+from shoal.frontier.sqlite.jobs import SqliteJobs
+from shoal.gateway.answer import Problem
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.reach import Reach
 from shoal.gateway.webhooks import Webhooks
-from shoal.task import Policy
+from shoal.outcome import Blame
+from shoal.task import Policy, RunState
 from shoal.webhook import signed
+from working import opened
 
 CART = {"items": ["milk", "eggs"], "zipcode": "10001"}
 
@@ -253,6 +257,63 @@ class TestDeath:
             assert len(receiver.got) == 2
 
 
+def ended_job(name: str, callback: str) -> NewJob:
+    """A job that has failed before it began, and is to be told of."""
+    return NewJob(NewRun(name, "cart", Policy(), queue="jobs:cart"), error="no", callback=callback.encode())
+
+
+class Full(SqliteJobs):
+    """The jobs of a store that takes no more."""
+
+    async def submit(self, jobs: Sequence[NewJob]) -> Sequence[Submitted]:
+        raise EngineFull("no space left")
+
+
+class TestParts:
+    async def test_a_delivery_connects_to_public_addresses_only(self, tmp_path: Path) -> None:
+        """The door cannot tell where a name will lead: this callback got past it."""
+        with receiving() as receiver:
+            async with opened(tmp_path) as store:
+                await store.jobs.submit([ended_job("cart-1", receiver.url)])
+                webhooks = Webhooks(store, Reach(store.reader.now, 20), GatewayOptions(), lambda _: "whsec_AAAA")
+                assert await webhooks.dispatch() == 1
+                delivering = asyncio.ensure_future(webhooks.run())
+                (run,) = [run for run in await store.reader.runs() if run.scraper == "webhooks"]
+                async with asyncio.timeout(20):
+                    while not (letters := await store.reader.dead(run.run_id)):  # noqa: ASYNC110 - another's doing
+                        await asyncio.sleep(0.02)
+                delivering.cancel()
+                await asyncio.gather(delivering, return_exceptions=True)
+            assert [(letter.reason.blame, letter.attempts) for letter in letters] == [(Blame.POLICY, 0)]
+            assert receiver.got == []
+
+    async def test_a_callback_is_cleared_only_when_its_delivery_is_stored(self, tmp_path: Path) -> None:
+        async with opened(tmp_path) as store:
+            await store.jobs.submit([ended_job("cart-1", "http://a.example/")])
+            good, store.jobs = store.jobs, Full(store.jobs._writer, store.jobs._reader)
+            webhooks = Webhooks(store, Reach(store.reader.now, 20), GatewayOptions(), lambda _: None)
+            with pytest.raises(Problem):
+                await webhooks.dispatch()
+            assert len(await store.jobs.callbacks()) == 1
+            store.jobs = good
+            again = Webhooks(store, Reach(store.reader.now, 20), GatewayOptions(), lambda _: None)
+            assert await again.dispatch() == 1
+            assert list(await store.jobs.callbacks()) == []
+
+    async def test_a_run_of_deliveries_that_was_cancelled_stops_no_others(self, tmp_path: Path) -> None:
+        async with opened(tmp_path) as store:
+            webhooks = Webhooks(store, Reach(store.reader.now, 20), GatewayOptions(), lambda _: None)
+            waiting: list[list[int]] = []
+            for number in range(3):
+                await store.jobs.submit([ended_job(f"cart-{number}", f"http://a.example/{number}")])
+                assert await webhooks.dispatch() == 1
+                runs = [run for run in await store.reader.runs() if run.scraper == "webhooks"]
+                waiting.append([run.counters.waiting for run in runs if run.state is RunState.RUNNING])
+                if number == 1:
+                    await store.frontier.cancel_run(runs[0].run_id)
+            assert waiting == [[1], [2], [1]]
+
+
 @pytest.mark.parametrize("kind", ENGINES)
 async def test_two_gateways_at_once_deliver_once_on_every_engine(kind: str, tmp_path: Path) -> None:
     """Both have seen the same ends and both make the deliveries; one of each pair has no effect."""
@@ -265,8 +326,8 @@ async def test_two_gateways_at_once_deliver_once_on_every_engine(kind: str, tmp_
                 store = await open_engine(url)
                 stack.push_async_callback(store.close)
                 gateways.append(Webhooks(store, Reach(store.reader.now, 20), options, lambda _: secret))
-            runs = [NewRun(f"cart-{number}", "cart", Policy(), queue="jobs:cart") for number in range(5)]
-            await store.jobs.submit([NewJob(run, error="no", callback=receiver.url.encode()) for run in runs])
+            names = [f"cart-{number}" for number in range(5)]
+            await store.jobs.submit([ended_job(name, receiver.url) for name in names])
             seen = [await store.jobs.callbacks() for _ in gateways]
             assert [len(each) for each in seen] == [5, 5]
             await asyncio.gather(*(gateway.dispatch() for gateway in gateways))
@@ -282,7 +343,7 @@ async def test_two_gateways_at_once_deliver_once_on_every_engine(kind: str, tmp_
             counts = (await store.reader.run(run.run_id)).counters
             assert (counts.done, counts.dead, counts.remaining) == (5, 0, 0)
     told = [verify_webhook(secret, headers, body)["data"]["job_id"] for headers, body in receiver.got]
-    assert sorted(told) == [run.run_id for run in runs]
+    assert sorted(told) == names
 
 
 def until(holds: Callable[[], bool]) -> None:
