@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 PARTS = Path(__file__).parent / "gateways"
 START_WITHIN = 60.0
+LISTENING = "0A"
 
 
 def empty_store(stack: ExitStack, servers: PrivateServers, kind: str) -> str:
@@ -65,7 +66,7 @@ def start_shoal(stack: ExitStack, engine: str, processes: int, site_port: str) -
     port = _free_port()
     options = ["--host", "0.0.0.0", "--port", str(port), "--processes", str(processes), "--quiet"]  # noqa: S104 - loopback
     command = [sys.executable, "-m", "shoal", "serve", str(PARTS / "cart_jobs.py"), "--engine", engine, *options]
-    return _started(stack, command, port, {"SITE_PORT": site_port, **_allowed()})
+    return _started(stack, command, port, {"SITE_PORT": site_port, **_allowed()}, processes)
 
 
 def start_seed(stack: ExitStack, redis_url: str, processes: int) -> Gateway:
@@ -121,20 +122,16 @@ def _allowed() -> dict[str, str]:
     return {"SHOAL_GUARD__ALLOW_NETWORKS": '["127.0.0.0/8"]'}
 
 
-def _started(stack: ExitStack, command: Sequence[str], port: int, more: dict[str, str]) -> Gateway:
+def _started(stack: ExitStack, command: Sequence[str], port: int, more: dict[str, str], listeners: int = 1) -> Gateway:
     process = subprocess.Popen(command, env={**os.environ, **more}, stdin=subprocess.DEVNULL)
     stack.callback(end, process)
     until = time.monotonic() + START_WITHIN
     while time.monotonic() < until:
         if process.poll() is not None:
             raise BenchmarkError(f"{' '.join(command[:4])} … has ended; see above.")
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            time.sleep(1)  # the other processes of it
+        if _listeners(port) >= listeners:
             return Gateway(process, port)
+        time.sleep(0.05)
     raise BenchmarkError(f"{' '.join(command[:4])} … does not listen after {START_WITHIN:.0f} seconds.")
 
 
@@ -144,6 +141,12 @@ def _own_bytes(pid: int) -> float:
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
     return 1024.0 * sum(int(found) for found in re.findall(r"^Private_\w+: +(\d+) kB$", rollup, re.MULTILINE))
+
+
+def _listeners(port: int) -> int:
+    """How many sockets listen on a port: those who share it have one each."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[3] == LISTENING and int(row[1].rpartition(":")[2], 16) == port for row in rows)
 
 
 def _free_port() -> int:

@@ -11,6 +11,7 @@ import uvicorn
 from shoal.frontier.jobs import Store
 from shoal.gateway.app import application
 from shoal.gateway.options import GatewayOptions
+from shoal.gateway.room import Room, room_for_clients
 from shoal.gateway.service import Service
 from shoal.scraper import Scraper
 
@@ -48,7 +49,7 @@ class GatewayProcess:
     def __init__(self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions) -> None:
         self._service = Service(store, scrapers, options)
         config = uvicorn.Config(
-            application(self._service),
+            Room(application(self._service), self._connections, room_for_clients()),
             loop="none",
             http="httptools",
             ws="none",
@@ -63,6 +64,9 @@ class GatewayProcess:
             timeout_graceful_shutdown=GRACE,
         )
         self._server = _Server(config)
+
+    def _connections(self) -> int:
+        return len(self._server.server_state.connections)
 
     async def run(self, at: socket.socket) -> None:
         """Serve on this socket until stopped."""
