@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.clock import Millis, Moment, iso
 from shoal.errors import UsageError
-from shoal.frontier.protocol import Reader, Run
+from shoal.frontier.protocol import Reader
 from shoal.kept import Note
 from shoal.url import without_credentials
 
@@ -58,7 +58,7 @@ _places = msgspec.json.Decoder(dict[str, int])
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """Some changes, by scraper and in their order. `cursor` leads on, now or later; `more`: there are more already."""
+    """Changes by scraper and in their order. `cursor` leads on, now or later; `more`: there may be more already."""
 
     changes: Sequence[tuple[str, Change]]
     cursor: str
@@ -84,9 +84,9 @@ def places_of(cursor: str | None) -> dict[str, int]:
 
 
 async def changes_since(
-    reader: Reader, scrapers: Sequence[str], cursor: str | None = None, run: Run | None = None, most: int = PAGE
+    reader: Reader, scrapers: Sequence[str], cursor: str | None = None, run_id: str | None = None, most: int = PAGE
 ) -> Changes:
-    """Changes of these scrapers' pages after a cursor, at most about `most`; of one run only, if it is named.
+    """At most so many changes of these scrapers' pages after a cursor; if a run is named, those that it saw.
 
     Raises UsageError for what is no cursor.
     """
@@ -95,27 +95,16 @@ async def changes_since(
     more = False
     for scraper in scrapers:
         while len(found) < most:
-            page = await reader.notes(stream_of(scraper), places.get(scraper, 0), PAGE)
+            asked = min(PAGE, most - len(found))
+            page = await reader.notes(stream_of(scraper), places.get(scraper, 0), asked)
             places[scraper] = page.cursor
             changes = (_change.decode(body) for body in page.bodies)
-            found += [(scraper, change) for change in changes if run is None or change.run_id == run.run_id]
-            if len(page.bodies) < PAGE:
+            found += [(scraper, change) for change in changes if run_id in (None, change.run_id)]
+            if len(page.bodies) < asked:
                 break
         else:
             more = True
     return Changes(found, cursor_of(places), more)
-
-
-async def scrapers_of(reader: Reader, name: str | None) -> tuple[list[str], Run | None]:
-    """Whose changes are meant: those of all scrapers, of one, or of one run of it. Raises UnknownRun for neither."""
-    runs = await reader.runs()
-    known = sorted({run.scraper for run in runs})
-    if name is None:
-        return known, None
-    if name in known:
-        return [name], None
-    run = await reader.run(name)
-    return [run.scraper], run
 
 
 def as_data(scraper: str, change: Change) -> dict[str, Any]:

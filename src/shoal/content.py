@@ -14,6 +14,7 @@ INVISIBLE = ("script", "style", "noscript", "template")
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _SPACE = re.compile(r"\s+")
+_SPACE_AT_TAGS = re.compile(r" ?([<>]) ?")
 
 
 def check_selector(selector: str) -> None:
@@ -43,7 +44,8 @@ def content_hash(body: bytes, headers: Mapping[str, str], volatile: Sequence[str
             with suppress(SelectolaxError):  # the root cannot be taken away
                 node.decompose()
     said = _COMMENT.sub("", tree.html or "")
-    return sha256(_SPACE.sub(" ", said).encode("utf-8", "replace")).hexdigest()
+    words = _SPACE_AT_TAGS.sub(r"\1", _SPACE.sub(" ", said))
+    return sha256(words.encode("utf-8", "replace")).hexdigest()
 
 
 def _outermost(nodes: Sequence[LexborNode]) -> list[LexborNode]:

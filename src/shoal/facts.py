@@ -45,6 +45,8 @@ def of_scraper(scraper: Scraper) -> dict[str, Any]:
         "retries": scraper.retries,
         "timeout": scraper.timeout,
         "obey_robots": scraper.obey_robots,
+        "cache": scraper.cache,
+        "every": scraper.every,
         "lane": scraper.lane,
         "max_depth": scraper.max_depth,
         "handlers": sorted(label or "" for label in scraper.handlers),

@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from shoal import facts
+from shoal.changes import as_data, changes_since
 from shoal.clock import millis
 from shoal.engines import open_engine
 from shoal.errors import BadTarget, UsageError
@@ -39,8 +40,8 @@ Mode = Literal["single", "distributed"]
 log = structlog.get_logger("shoal")
 
 
-def worker_on(engine: Engine, scraper: Scraper, run: Run, settings: Settings) -> Worker:
-    """A worker that works on one run until nothing is left for it."""
+def worker_on(engine: Engine, scraper: Scraper, run: Run, settings: Settings, *, revisit: bool = True) -> Worker:
+    """A worker that works on one run until nothing is left for it. `revisit`: pages are visited again, where asked."""
     options = WorkerOptions(
         user_agent=settings.agent,
         concurrency=settings.concurrency,
@@ -50,6 +51,8 @@ def worker_on(engine: Engine, scraper: Scraper, run: Run, settings: Settings) ->
         exits=pools_from(settings),
         tor=tor_from(settings),
         audit=settings.audit,
+        revisit=revisit,
+        cache_max_bytes=settings.cache_max_bytes,
         guard=Guard(settings.guard.networks),
         max_crawl_delay=millis(settings.max_crawl_delay),
     )
@@ -102,6 +105,7 @@ class AsyncOrchestrator:
         mode: Mode | None = None,
         run_id: str | None = None,
         resume: bool = False,
+        once: bool = False,
     ) -> dict[str, Any]:
         """As Orchestrator.start; `urls` may also be an async iterator."""
         refuse_while_loading(f"start a run of {scraper or 'its scraper'}")
@@ -120,7 +124,7 @@ class AsyncOrchestrator:
             shown = mask_url(self._settings.engine) if self._engine_given else None
             return handed_over(meant.run_id, seeded.accepted, self._targets[chosen.name], shown)
         run = await engine.reader.run(meant.run_id)
-        await worker_on(engine, chosen, run, self._settings).run()
+        await worker_on(engine, chosen, run, self._settings, revisit=not once).run()
         ended = await engine.reader.run(meant.run_id)
         return {"status": ended.state.value, "enqueued": seeded.accepted, **facts.of_run(ended)}
 
@@ -144,6 +148,21 @@ class AsyncOrchestrator:
         """Some items after a cursor (0 = from the first on), and the cursor that leads on; None = that was all."""
         page = await self._engine.reader.items(run_id, cursor)
         return [msgspec.json.decode(item.body) for item in page.items], page.cursor
+
+    async def changes(
+        self, scraper: str | None = None, *, since: str | None = None, run_id: str | None = None, limit: int = 1000
+    ) -> dict[str, Any]:
+        """As Orchestrator.changes."""
+        reader = self._engine.reader
+        names = list(self._scrapers) if scraper is None else [self._named(scraper).name]
+        if run_id is not None:
+            names = [(await reader.run(run_id)).scraper]
+        found = await changes_since(reader, names, since, run_id, limit)
+        return {
+            "changes": [as_data(name, change) for name, change in found.changes],
+            "cursor": found.cursor,
+            "more": found.more,
+        }
 
     async def pause(self, run_id: str) -> None:
         """As Orchestrator.pause."""
@@ -204,6 +223,7 @@ class Orchestrator:
         mode: Mode | None = None,
         run_id: str | None = None,
         resume: bool = False,
+        once: bool = False,
     ) -> dict[str, Any]:
         """Start a run of a scraper, by name (None = the only one there is), in the scraper's mode or in `mode`.
 
@@ -218,9 +238,10 @@ class Orchestrator:
         `run_id`: a name for the run (None = made up). A distributed run that exists takes what it has not seen yet,
         so that the same call again adds nothing.
         `resume`: go on with the run `run_id`, or with the newest unfinished one of the scraper.
+        `once`: visit each page once; without it, a scraper that visits its pages again (`every`) goes on until Ctrl-C.
         """
         given: dict[str, Any] = {"urls": urls, "urls_file": urls_file, "input": input}
-        return self._do(lambda core: core.start(scraper, **given, mode=mode, run_id=run_id, resume=resume))
+        return self._do(lambda core: core.start(scraper, **given, mode=mode, run_id=run_id, resume=resume, once=once))
 
     def stats(self, run_id: str) -> dict[str, Any]:
         """Where a run stands: `pending`, `claimed`, `completed`, `failed`, `remaining`, every other count, and more."""
@@ -236,6 +257,17 @@ class Orchestrator:
         while cursor is not None:
             page, cursor = self._do(_items_after(run_id, cursor))
             yield from page
+
+    def changes(
+        self, scraper: str | None = None, *, since: str | None = None, run_id: str | None = None, limit: int = 1000
+    ) -> dict[str, Any]:
+        """Which pages are new, have changed or are gone: `changes` (each with `scraper`, `kind`, `url`, `at`, `hash`
+        and `run_id`), `cursor` and `more`.
+
+        `scraper`: of that one only. `since`: the `cursor` of an earlier answer; None = from the oldest on.
+        `run_id`: only what that run saw. `limit`: at most so many; `more`: there may be more already.
+        """
+        return self._do(lambda core: core.changes(scraper, since=since, run_id=run_id, limit=limit))
 
     def pause(self, run_id: str) -> None:
         """Begin nothing more of a run until it is resumed."""

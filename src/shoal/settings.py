@@ -74,6 +74,12 @@ class ScraperSettings(BaseModel):
     )
     max_bytes: int = Field(default=32 * 1024 * 1024, ge=1, description="Largest body that is read. Unit: bytes.")
     exits: str = Field(default="default", min_length=1, description="The pool of exits to leave by.")
+    cache: Seconds | None = Field(
+        default=None, gt=0, description="How long an answer is used again; absent = never. Unit: seconds."
+    )
+    every: Seconds | None = Field(
+        default=None, gt=0, description="How long after a visit a page is visited again; absent = never. Unit: seconds."
+    )
     adaptive: bool = Field(
         default=False, description="Whether a site that grows slow or fails is visited more slowly for a while."
     )
@@ -296,6 +302,9 @@ class Settings(BaseSettings):
     max_crawl_delay: Seconds = Field(
         default=MAX_CRAWL_DELAY / 1000,
         description="A Crawl-delay of a robots.txt that is longer is read as this one. Unit: seconds.",
+    )
+    cache_max_bytes: int = Field(
+        default=4 * 1024 * 1024, ge=0, description="Largest body that is kept to be used again. Unit: bytes."
     )
     scrapers: dict[str, ScraperSettings] = Field(default_factory=dict, description="Overrides per scraper.")
     lanes: dict[str, LaneSettings] = Field(default_factory=dict, description="Rules per lane.")

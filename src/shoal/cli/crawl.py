@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 
 
 class Crawl:
-    """A worker in this process, and if asked for more in others, on one run."""
+    """A worker in this process, and if asked for more in others, on one run. `once`: no page is visited again."""
 
-    def __init__(self, engine: Engine, scraper: Scraper, settings: Settings, target: str, *, quiet: bool) -> None:
+    def __init__(
+        self, engine: Engine, scraper: Scraper, settings: Settings, target: str, *, quiet: bool, once: bool = False
+    ) -> None:
         self._engine = engine
         self._scraper = scraper
         self._settings = settings
         self._target = target
         self._quiet = quiet
+        self._once = once
 
     async def work(self, run_id: str, *, processes: int) -> bool:
         """Work until nothing is left to do here. True = the user interrupted it. Raises what the worker raises."""
         run = await self._engine.reader.run(run_id)
-        worker = worker_on(self._engine, self._scraper, run, self._settings)
+        worker = worker_on(self._engine, self._scraper, run, self._settings, revisit=not self._once)
         crew = Crew(self._command(run_id), {"SHOAL_ENGINE": self._settings.engine}, size=processes - 1, report=say)
 
         def drain() -> None:
@@ -58,6 +61,7 @@ class Crawl:
         return (
             sys.executable, "-m", "shoal", "worker", self._target, "--run-id", run_id,
             "--concurrency", str(self._settings.concurrency), "--drain", "--quiet", "--until-eof",
+            *(() if self._once else ("--again",)),
         )  # fmt: skip
 
 

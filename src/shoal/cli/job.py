@@ -15,7 +15,7 @@ from shoal.cli.interrupt import interrupted_at_once
 from shoal.cli.opening import opened
 from shoal.cli.progress import display_for, follow_to_end
 from shoal.cli.summary import summary
-from shoal.cli.text import count, plain, print_json
+from shoal.cli.text import count, duration, plain, print_json
 from shoal.errors import EngineUnavailable, UsageError
 from shoal.export import Output, export, items_of
 from shoal.lanes import left_for_pages
@@ -43,6 +43,7 @@ class Job:
     output: Output | None
     workers: int
     wait: bool
+    once: bool
     quiet: bool
     as_data: bool
 
@@ -56,7 +57,8 @@ class Job:
             if self.order.distributed:
                 return await self._hand_over(engine, chosen.run_id, seeded.accepted)
             began, before = time.monotonic(), (await engine.reader.run(chosen.run_id)).counters.done
-            crawl = Crawl(engine, self.order.scraper, self.settings, self.target, quiet=self.quiet)
+            crawl = Crawl(engine, self.order.scraper, self.settings, self.target, quiet=self.quiet, once=self.once)
+            self._say_if_endless()
             interrupted = await crawl.work(chosen.run_id, processes=self.workers)
             if interrupted:
                 try:
@@ -135,6 +137,11 @@ class Job:
             say(f"Going on with {run.run_id}: {count(run.counters.done, 'page')} done, {left}.")
         if run.policy != self.order.scraper.policy():
             say("The scraper's delay, timeout or lanes have changed since; this run keeps those it was started with.")
+
+    def _say_if_endless(self) -> None:
+        every = self.order.scraper.every
+        if every is not None and not self.once and not self.quiet:
+            say(f"Pages are visited again every {duration(every)}: this goes on until Ctrl-C (--once: one visit each).")
 
     def _report_given(self) -> None:
         if self.urls is None or not self.urls.refused:

@@ -8,6 +8,7 @@ import typer
 from shoal import __version__
 from shoal.cli import dead, exits, items, keys, runs, sites
 from shoal.cli.audit import audit_
+from shoal.cli.changes import changes
 from shoal.cli.doctor import doctor
 from shoal.cli.explain import explain_
 from shoal.cli.frame import framed
@@ -61,6 +62,7 @@ app.command()(move)
 app.add_typer(dead.app, name="dead")
 app.command()(items.items)
 app.command("export")(items.export_)
+app.command()(changes)
 app.command()(scrapers)
 app.command()(sites.sites)
 app.add_typer(exits.app, name="exits")

@@ -42,6 +42,9 @@ def run(
         typer.Option("--mode", metavar="single|distributed", help="Instead of the scraper's own mode."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="In distributed mode: follow the run until it ends.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Visit each page once, also where the scraper would come back (`every`).")
+    ] = False,
     workers: Annotated[int, typer.Option("--workers", min=1, max=1000, help="Processes to work with.")] = 1,
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", min=1, help="Requests in flight per process, over all sites.")
@@ -52,6 +55,8 @@ def run(
     as_data: Annotated[bool, typer.Option("--json", help="Print the final counts as JSON on stdout.")] = False,
 ) -> None:
     """Run a scraper until nothing is left to do (mode single), or enqueue it for workers (mode distributed).
+
+    A scraper that visits its pages again (`every`) goes on until Ctrl-C, unless --once.
 
     Ctrl-C finishes what is in flight and stops; `--resume` goes on. A second Ctrl-C stops at once; nothing is lost.
     Exit code 0: done. 1: done, but some tasks became dead letters. 2: not possible as asked. 130: interrupted.
@@ -76,15 +81,19 @@ def run(
     scraper = load_scraper(target)
     configure(scraper, settings)
     urls = GivenURLs(url or (), urls_file) if url or urls_file else None
+    order = Order(scraper, urls, read_input(input_), mode, run_id, resume)
+    if once and order.distributed:
+        raise UsageError("--once is for runs that are worked on here; for this one, start workers with --drain.")
     job = Job(
         target=target,
-        order=Order(scraper, urls, read_input(input_), mode, run_id, resume),
+        order=order,
         urls=urls,
         settings=settings,
         engine_given=engine is not None,
         output=where,
         workers=workers,
         wait=wait,
+        once=once,
         quiet=quiet,
         as_data=as_data,
     )

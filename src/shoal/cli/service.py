@@ -33,7 +33,7 @@ class Service:
     """One call of `shoal worker`: on one run (`run_id`: an id, a beginning, `last`) or on all of these scrapers.
 
     `batch`: the most leases that are taken at once; None = as many as there is room for. `drain`: end when nothing is
-    left. `until_eof`: stop when standard input ends.
+    left. `until_eof`: stop when standard input ends. `revisit`: pages are visited again, where scrapers ask for it.
     """
 
     settings: Settings
@@ -44,6 +44,7 @@ class Service:
     drain: bool
     quiet: bool
     until_eof: bool
+    revisit: bool = True
     _worker: Worker | None = field(default=None, init=False)
 
     async def run(self) -> int:
@@ -83,6 +84,8 @@ class Service:
                 exits=pools_from(self.settings),
                 tor=tor_from(self.settings),
                 audit=self.settings.audit,
+                revisit=self.revisit,
+                cache_max_bytes=self.settings.cache_max_bytes,
                 guard=Guard(self.settings.guard.networks),
                 max_crawl_delay=millis(self.settings.max_crawl_delay),
             )

@@ -35,6 +35,9 @@ def summary(run: Run, *, seconds: float | None = None, earlier: int = 0, output:
         if number > 0
     ]
     rows.append(("received", f"{size(counters.received)} in {count(counters.requests, 'request')}"))
+    if counters.saved_requests or counters.saved_bytes:
+        saved = f"{size(counters.saved_bytes)} and {count(counters.saved_requests, 'request')}"
+        rows.append(("saved", f"{saved}  (remembered from earlier visits)"))
     if seconds is not None:
         done = counters.done - earlier
         pace = f"  ({done / seconds:.1f} pages/s)" if seconds >= 1 and done else ""

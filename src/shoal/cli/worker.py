@@ -28,10 +28,13 @@ def worker(
         int | None,
         typer.Option("--batch-size", min=1, help="Most tasks taken at once. Default: as many as there is room for."),
     ] = None,
-    drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left to do.")] = False,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="End when nothing is left to do; no page is visited again.")
+    ] = False,
     engine: EngineOption = None,
     config: ConfigOption = None,
     quiet: QuietOption = False,
+    again: Annotated[bool, typer.Option("--again", hidden=True, help="With --drain: visit pages again.")] = False,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True, help="Stop when stdin ends.")] = False,
 ) -> None:
     """Work on runs that were enqueued, until stopped. Start as many as you like, on one engine.
@@ -52,5 +55,5 @@ def worker(
     for scraper in scrapers:
         configure(scraper, settings)
     chosen = lanes_from(lanes, page_lanes(scrapers))
-    service = Service(settings, scrapers, chosen, run_id, batch, drain, quiet, until_eof)
+    service = Service(settings, scrapers, chosen, run_id, batch, drain, quiet, until_eof, revisit=again or not drain)
     raise typer.Exit(in_loop(service.run()))
