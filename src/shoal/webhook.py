@@ -23,6 +23,9 @@ import msgspec
 from shoal.clock import SystemClock
 from shoal.errors import BadWebhook, UsageError
 
+DELIVERIES = "webhooks"
+"""What deliveries are called wherever tasks have a scraper, a lane, a queue or a pool of exits: they have their own."""
+
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what secrets begin with
 TOLERANCE = 300.0
 

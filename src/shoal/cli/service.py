@@ -18,6 +18,7 @@ from shoal.fetch.guard import Guard
 from shoal.patience import Patience, PatientEngine
 from shoal.pools import pools_from, tor_from
 from shoal.settings import Settings, mask_url
+from shoal.webhook import DELIVERIES
 from shoal.work.foreign import report_foreign_work
 from shoal.work.worker import Worker, WorkerOptions
 
@@ -93,7 +94,9 @@ class Service:
             if not self.quiet:
                 what = f"{', '.join(names)} (lanes {', '.join(self.lanes)})"
                 say(f"Working on {what} from {mask_url(self.settings.engine)}. Ctrl-C stops.")
-            looking = None if queues else asyncio.ensure_future(report_foreign_work(engine.reader, names))
+            looking = (
+                None if queues else asyncio.ensure_future(report_foreign_work(engine.reader, [*names, DELIVERIES]))
+            )
             try:
                 await self._worker.run()
             finally:

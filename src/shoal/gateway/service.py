@@ -25,9 +25,9 @@ from shoal.gateway.reach import Reach
 from shoal.gateway.reads import Reads
 from shoal.gateway.submitting import Submissions
 from shoal.gateway.watching import Watch
-from shoal.gateway.webhooks import NAME as WEBHOOKS
 from shoal.gateway.webhooks import Webhooks, checked_callback
 from shoal.scraper import Scraper
+from shoal.webhook import DELIVERIES
 
 RESULTS_AT_ONCE = 200
 EXPIRE_EVERY = 2.0
@@ -52,9 +52,9 @@ class Service:
     """Everything that routes need. Made inside the event loop; `running` keeps it going."""
 
     def __init__(self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions) -> None:
-        if any(scraper.name == WEBHOOKS for scraper in scrapers):
+        if any(scraper.name == DELIVERIES for scraper in scrapers):
             raise UsageError(
-                f"A scraper that is served cannot be called {WEBHOOKS!r}: the gateway has one of that name."
+                f"A scraper that is served cannot be called {DELIVERIES!r}: the gateway has one of that name."
             )
         self.store = store
         self.options = options
@@ -235,9 +235,9 @@ class Service:
 
     async def _look_around(self) -> None:
         self.backlogs = {each.queue: each for each in await self.store.jobs.backlogs()}
-        if WEBHOOKS in self.backlogs:
+        if DELIVERIES in self.backlogs:
             self.webhooks.look()
-        workers = [each for each in await self.store.reader.workers() if WEBHOOKS not in each.info.duties.scrapers]
+        workers = [each for each in await self.store.reader.workers() if DELIVERIES not in each.info.duties.scrapers]
         newest = max((worker.seen_at for worker in workers), default=0)
         self.workers = sum(worker.seen_at > newest - WORKER_SEEN for worker in workers)
 

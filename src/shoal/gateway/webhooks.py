@@ -36,11 +36,9 @@ from shoal.request import Request
 from shoal.scraper import Scraper
 from shoal.task import DIRECT, NewTask
 from shoal.url import normalise
+from shoal.webhook import DELIVERIES as NAME
 from shoal.webhook import signed
 from shoal.work.worker import Worker, WorkerOptions
-
-NAME = "webhooks"
-"""Of the scraper, the lane, the queue and the pool of exits that deliveries have to themselves."""
 
 AT_ONCE = 100
 KEPT = 7 * 24 * 3600.0
