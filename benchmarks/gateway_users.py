@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GATEWAYS = 2
 CROWDS = 2
 WORKERS = 2
-ARRIVALS_PER_SECOND = 1500.0
+ARRIVALS_PER_SECOND = 1000.0
 HOLD = 6.0
 """Seconds for which all wait and nobody works, to see what waiting costs."""
 

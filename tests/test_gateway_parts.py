@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import resource
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +27,6 @@ from shoal.gateway.documents import grouped
 from shoal.gateway.keys import ANYBODY
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.pace import ask_again, estimate, own_work
-from shoal.gateway.room import Room, room_for_clients
 from shoal.gateway.service import Service
 from shoal.gateway.watching import TICK
 from shoal.task import DEFAULT_POOL, DIRECT
@@ -351,26 +349,3 @@ class TestDocuments:
     def test_without_groups_it_is_a_list(self) -> None:
         assert grouped((), [Item("u", None, msgspec.Raw(b"{}"))]) == [msgspec.Raw(b"{}")]
         assert grouped((), []) == []
-
-
-@pytest.mark.parametrize(("connected", "status"), [(10, 204), (11, 503)])
-async def test_more_clients_than_there_is_room_for_are_told_and_hung_up_on(connected: int, status: int) -> None:
-    async def app(_scope: Any, _receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    await Room(app, lambda: connected, 10)({}, None, send)  # type: ignore[arg-type]
-    assert sent[0]["status"] == status
-    if status == 503:
-        assert {(b"connection", b"close"), (b"retry-after", b"5")} <= set(sent[0]["headers"])
-
-
-def test_a_process_keeps_descriptors_for_itself() -> None:
-    room = room_for_clients()
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert soft == hard or soft >= 1_000_000, "as many as the system lets it have"
-    assert room <= soft - 200

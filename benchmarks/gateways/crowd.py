@@ -63,7 +63,7 @@ class Crowd:
             document: dict[str, Any] = json.loads(body)
             if status == 503:
                 self.shed += 1
-                await asyncio.sleep(1)
+                await asyncio.sleep(connection.retry_after)
             elif status != 200 or document["status"] not in ("queued", "processing"):
                 break
         self.waits.append(time.perf_counter() - begun)
@@ -80,7 +80,7 @@ class Crowd:
             if status != 503:
                 raise RuntimeError(f"{status}: {body[:300]!r}")
             self.shed += 1
-            await asyncio.sleep(1)
+            await asyncio.sleep(connection.retry_after)
 
     def _check(self, status: int, document: dict[str, Any], job_id: str, code: str) -> None:
         mine = {f"thing{code}": [{"found": f"/?q=thing{code}&zip={code}"}]}

@@ -6,16 +6,21 @@ import asyncio
 from typing import cast
 
 LENGTH = b"content-length:"
+AFTER = b"retry-after:"
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time. Answers must have a length, as those of gateways do."""
+    """One request at a time. Answers must have a length, as those of gateways do.
 
-    __slots__ = ("_answer", "_received", "_transport")
+    `retry_after`: of the last 503.
+    """
+
+    __slots__ = ("_answer", "_received", "_transport", "retry_after")
 
     def __init__(self) -> None:
         self._received = b""
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
+        self.retry_after = 1.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio tells us that the server is there."""
@@ -49,6 +54,9 @@ class Connection(asyncio.Protocol):
         length = int(head[at + len(LENGTH) :].split(b"\r\n", 1)[0]) if at >= 0 else 0
         if len(self._received) < end + 4 + length:
             return
+        if head[9:12] == b"503":
+            later = head.find(AFTER)
+            self.retry_after = float(head[later + len(AFTER) :].split(b"\r\n", 1)[0]) if later >= 0 else 1.0
         body = self._received[end + 4 : end + 4 + length]
         self._received = b""
         if self._answer is not None and not self._answer.done():

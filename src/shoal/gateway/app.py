@@ -17,6 +17,7 @@ from shoal.gateway.files import serve_files
 from shoal.gateway.http import ClientGone, Receive, Scope, Send, send_answer
 from shoal.gateway.metrics import Metrics
 from shoal.gateway.openapi import declare_hot_routes, openapi_of
+from shoal.gateway.pushback import Pushback
 from shoal.gateway.routes import add_handbook, routes
 from shoal.gateway.service import Service
 from shoal.version import __version__
@@ -36,6 +37,7 @@ class Gateway:
         self._service = service
         self._named = {name for name, offer in service.offers.items() if offer.scraper.input and name not in TAKEN}
         self._metrics = Metrics(service)
+        self._pushback = Pushback()
         self._ordinary = ordinary_app(service, self._metrics, self._named)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,7 +48,7 @@ class Gateway:
         try:
             answer = await answering
         except Problem as problem:
-            answer = problem.answer()
+            answer = self._pushback.answer(problem) if problem.status == 503 else problem.answer()
         except ClientGone:
             return
         except Exception:

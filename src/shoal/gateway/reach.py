@@ -13,6 +13,7 @@ from shoal.gateway.answer import Problem, unavailable
 
 Result = TypeVar("Result")
 
+TURNS = 10
 LOOK_EVERY = 2.0
 LOOK_AGAIN = 0.25
 """Seconds until the next look at a store that is well, and at one that is not."""
@@ -35,8 +36,7 @@ class Reach:
     async def ask(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """What the store answers. Raises Problem 503 if it does not in time, or is known not to."""
         try:
-            async with asyncio.timeout(self._patience):
-                return await self.ask_patiently(call)
+            return await within(self._patience, self.ask_patiently(call))
         except TimeoutError:
             self._doubt.set()
             raise away() from None
@@ -59,8 +59,7 @@ class Reach:
         """Keep looking."""
         while True:
             try:
-                async with asyncio.timeout(self._patience):
-                    await self._look()
+                await within(self._patience, self._look())
             except TimeoutError:
                 self._note("it does not answer in time")
             except EngineError as error:
@@ -81,6 +80,25 @@ class Reach:
             log.warning("the store cannot be used", reason=trouble)
         self.trouble = trouble
         self._doubt.set()
+
+
+async def within(seconds: float, call: Awaitable[Result]) -> Result:
+    """What a call gives, or TimeoutError.
+
+    The time is counted in turns of this process: one that is so busy that a turn takes a second must not take its own
+    slowness for that of the store, and refuse everybody for it.
+    """
+    task = asyncio.ensure_future(call)
+    try:
+        for _ in range(TURNS):
+            done, _ = await asyncio.wait({task}, timeout=seconds / TURNS)
+            if done:
+                return task.result()
+        raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
 
 
 def away() -> Problem:

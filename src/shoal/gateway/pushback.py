@@ -1,0 +1,35 @@
+"""Clients that are turned away come back one after the other, and not all at the same moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from shoal.gateway.answer import Answer, Problem, retry_after
+
+PER_SECOND = 500.0
+"""How many of those who were turned away one process asks to come back in each second."""
+
+LONGEST = 60.0
+RETRY_AFTER = b"retry-after"
+
+
+class Pushback:
+    """Gives everybody who is turned away a moment of their own, as far ahead as need be."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next = 0.0
+
+    def answer(self, problem: Problem) -> Answer:
+        """The problem as it is sent, with when to come back: not before it says itself."""
+        answer = problem.answer()
+        least = next((int(value) for name, value in answer.headers if name == RETRY_AFTER), 1)
+        others = tuple(pair for pair in answer.headers if pair[0] != RETRY_AFTER)
+        return answer._replace(headers=(*others, retry_after(max(least, self.seconds()))))
+
+    def seconds(self) -> float:
+        """When the next one should come back."""
+        now = self._clock()
+        self._next = min(max(self._next, now) + 1 / PER_SECOND, now + LONGEST)
+        return self._next - now
