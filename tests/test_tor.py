@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from structlog.testing import capture_logs
 
-from crawling import items, kill_all, said, shoal, site_process, start, stats, wait_for, write_scraper
-from servers.proxies import free_port, need
+from crawling import kill_all, said, shoal, site_process, start, wait_for, write_scraper
+from servers.proxies import need
+from servers.tor_daemons import daemons_in, daemons_of, listening, nobody, speaks_socks, until
 from servers.tor_network import TorNetwork, has_connection, tor_network
+from serving import server
 from shoal.errors import TorFailed
 from shoal.exits import ExitAddress, TorOptions
 from shoal.fetch.http import HttpFetcher
@@ -33,7 +32,7 @@ from shoal.outcome import Blame
 from shoal.testing.access_log import AccessLog
 from shoal.testing.hostile_site import HostileSite
 from shoal.work.tor_exit import MOST_LIFTED
-from working import opened, reader, start_run, worker_for
+from working import Crawled, crawl, opened, reader, result_of, start_run, worker_for
 
 DELAY = 0.3
 PAGES = 12
@@ -45,12 +44,6 @@ def network() -> Iterator[TorNetwork]:
     need("tor", "tor")
     with tor_network() as network:
         yield network
-
-
-def nobody() -> str:
-    """Lines for a daemon that finds nobody to talk to, and does not look beyond loopback."""
-    place = f"orport={free_port()} v3ident={'A' * 40} 127.0.0.1:{free_port()} {'B' * 40}"
-    return f"TestingTorNetwork 1\nDirAuthority nobody {place}"
 
 
 def lonely(folder: Path, **options: Any) -> TorDaemon:
@@ -65,13 +58,13 @@ async def test_each_daemon_has_ports_of_its_own_and_ends_when_told(tmp_path: Pat
         await two.launch()
         assert one.port != two.port
         for daemon in (one, two):
-            assert _speaks_socks(daemon.port)
+            assert speaks_socks(daemon.port)
             assert not await daemon.works(), "it has no circuit, and says so"
     finally:
         await one.stop()
         await two.stop()
-    assert _daemons_in(tmp_path) == []
-    assert not _speaks_socks(one.port)
+    assert daemons_in(tmp_path) == []
+    assert not speaks_socks(one.port)
 
 
 async def test_a_new_identity_is_asked_for_no_more_often_than_tor_allows(tmp_path: Path) -> None:
@@ -128,7 +121,7 @@ async def test_a_daemon_that_cannot_be_had_says_why_in_a_sentence(
 ) -> None:
     with pytest.raises(TorFailed, match=says):
         await lonely(tmp_path / "one", **options).start()
-    assert _daemons_in(tmp_path) == []
+    assert daemons_in(tmp_path) == []
 
 
 def test_a_folder_has_one_user_at_a_time_and_keeps_its_name(tmp_path: Path) -> None:
@@ -189,38 +182,29 @@ def test_a_daemon_does_not_outlive_its_owner(tmp_path: Path) -> None:
     assert owner.stdout is not None
     with owner.stdout:
         assert owner.stdout.readline() == b"ready\n"
-        assert len(_daemons_in(tmp_path)) == 1
+        assert len(daemons_in(tmp_path)) == 1
         owner.kill()
         owner.wait()
-    _until(lambda: _daemons_in(tmp_path) == [], "the daemon has outlived its owner")
+    until(lambda: daemons_in(tmp_path) == [], "the daemon has outlived its owner")
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ('path = "tohr"', "there is no 'tohr' here"),
-        ("bootstrap_timeout = 1.5", "no way into its network within 1.5 s"),
-    ],
-)
-def test_the_command_line_ends_with_one_sentence_where_tor_cannot_be_had(
-    tmp_path: Path, settings: str, says: str
-) -> None:
-    scraper = _project(tmp_path, "http://127.0.0.1:9/", nobody(), settings)
+def test_the_command_line_ends_with_one_sentence_where_tor_cannot_be_had(tmp_path: Path) -> None:
+    scraper = _project(tmp_path, "http://127.0.0.1:9/", nobody(), "bootstrap_timeout = 1")
     ended = subprocess.run(shoal("run", scraper, "--quiet"), cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert says in ended.stderr
+    assert "no way into its network within 1 s" in ended.stderr
     assert ended.stderr.strip().splitlines()[-1].startswith("shoal: ")
     assert "Traceback" not in ended.stderr
-    assert _daemons_in(tmp_path) == []
+    assert daemons_in(tmp_path) == []
 
 
 def test_a_worker_that_still_waits_for_tor_can_be_stopped(tmp_path: Path) -> None:
     scraper = _project(tmp_path, "http://127.0.0.1:9/", nobody(), "bootstrap_timeout = 600")
     worker = start(tmp_path, "worker", scraper, "--quiet")
-    _until(lambda: len(_daemons_in(tmp_path)) == 1, "no daemon was started")
+    until(lambda: len(daemons_in(tmp_path)) == 1, "no daemon was started")
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(30) == 0, (tmp_path / "command.log").read_text()
-    assert _daemons_in(tmp_path) == []
+    assert daemons_in(tmp_path) == []
 
 
 def test_two_workers_have_two_daemons_and_neither_leaves_one_behind(tmp_path: Path, network: TorNetwork) -> None:
@@ -229,16 +213,16 @@ def test_two_workers_have_two_daemons_and_neither_leaves_one_behind(tmp_path: Pa
         scraper = _project(tmp_path, f"http://127.0.0.1:{port}/site/{PAGES}/", network.lines)
         subprocess.run(shoal("run", scraper, "--mode", "distributed", "--quiet"), cwd=tmp_path, check=True)
         one, two = (start(tmp_path, "worker", scraper, "--quiet") for _ in range(2))
-        _until(lambda: len(_daemons_of(one)) == len(_daemons_of(two)) == 1, "not every worker has a daemon")
-        [of_one], [of_two] = _daemons_of(one), _daemons_of(two)
+        until(lambda: len(daemons_of(one)) == len(daemons_of(two)) == 1, "not every worker has a daemon")
+        [of_one], [of_two] = daemons_of(one), daemons_of(two)
         wait_for(log, 6)
-        _until(lambda: network.leaves_to(port), "no relay has a connection to the site")
+        until(lambda: network.leaves_to(port), "no relay has a connection to the site")
         assert not any(has_connection(worker.pid, port) for worker in (one, two))
         known = {exit_["name"]: exit_ for exit_ in said(tmp_path, "exits", "list", "--json")}
         kill_all(one)
-        _until(lambda: not of_one.is_running(), "the daemon has outlived a worker that was killed")
+        until(lambda: not of_one.is_running(), "the daemon has outlived a worker that was killed")
         wait_for(log, PAGES + 1)
-        _until(lambda: stats(tmp_path)["remaining"] == 0, "the other worker does not end the crawl")
+        until(lambda: _crawled(tmp_path).counters.remaining == 0, "the other worker does not end the crawl")
         two.send_signal(signal.SIGTERM)
         assert two.wait(30) == 0, (tmp_path / "command.log").read_text()
         assert not of_two.is_running()
@@ -246,10 +230,9 @@ def test_two_workers_have_two_daemons_and_neither_leaves_one_behind(tmp_path: Pa
     proof = said(tmp_path, "audit", "last", "--json")
     print(f"{len(seen)} requests by {sorted(known)}, smallest gap by exit {proof['smallest_gap_ms']} ms")
     assert len([name for name in known if name.startswith("tor-")]) == 2
-    assert Counter(str(item["url"]) for item in items(tmp_path)).total() == PAGES
-    assert stats(tmp_path)["failed"] == 0
+    assert len(_crawled(tmp_path).stored) == PAGES
     assert proof["clean"], proof
-    assert _daemons_in(tmp_path) == []
+    assert daemons_in(tmp_path) == []
 
 
 def test_a_ban_ends_with_the_identity_and_a_daemon_that_dies_costs_no_page(tmp_path: Path, network: TorNetwork) -> None:
@@ -261,7 +244,7 @@ def test_a_ban_ends_with_the_identity_and_a_daemon_that_dies_costs_no_page(tmp_p
         crawl = start(tmp_path, "run", scraper, "--quiet")
         with listening(tmp_path / "tor" / "0") as signals:
             wait_for(log, 6)
-        for daemon in _daemons_of(crawl):
+        for daemon in daemons_of(crawl):
             daemon.kill()
         assert crawl.wait(90) == 0, (tmp_path / "command.log").read_text()
         seen = AccessLog.read(log)
@@ -270,13 +253,12 @@ def test_a_ban_ends_with_the_identity_and_a_daemon_that_dies_costs_no_page(tmp_p
     print(f"{len(seen)} requests by one exit, smallest gap of all {gap:.3f} s")
     assert signals() == ["NEWNYM"]
     assert gap >= DELAY, "the clock of the exit goes on, whatever its identity"
-    found = Counter(str(item["url"]) for item in items(tmp_path))
-    assert len(found) == PAGES + 1
-    assert set(found.values()) == {1}
-    assert (stats(tmp_path)["failed"], stats(tmp_path)["retries"]) == (0, 0)
+    crawled = _crawled(tmp_path)
+    assert sorted(Counter(item.url for item in crawled.stored).values()) == [1] * (PAGES + 1)
+    assert (crawled.counters.dead, crawled.counters.retries) == (0, 0)
     assert "tor has ended and is started again" in (tmp_path / "command.log").read_text()
     assert tried == {"name": "tor", "ok": True, "said": "HTTP 200"}
-    assert _daemons_in(tmp_path) == []
+    assert daemons_in(tmp_path) == []
 
 
 async def test_a_site_that_turns_away_one_identity_after_the_other_is_left_alone(
@@ -285,58 +267,51 @@ async def test_a_site_that_turns_away_one_identity_after_the_other_is_left_alone
     monkeypatch.setattr("shoal.fetch.tor.IDENTITY_EVERY", 0.0)  # tor keeps them waiting then, and says yes at once
     await asyncio.to_thread(network.wait)
     tor = TorOptions(folder=str(tmp_path / "tor"), torrc=network.lines)
-    async with HostileSite() as site, opened(tmp_path) as engine:
-        scraper = reader(start=[site.url("/429/first/9/3600/x")], exits="tor")
+    connections: list[str] = []
+
+    async def turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readuntil(b"\r\n\r\n"):
+            connections.append(str(writer.get_extra_info("peername")))
+            writer.write(b"HTTP/1.1 429 Too Many\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n")
+
+    async with server(turn_away) as port, opened(tmp_path) as engine:
+        site = f"127.0.0.1:{port}"
+        scraper = reader(start=[f"http://{site}/"], exits="tor")
         await start_run(engine, scraper)
         worker = worker_for(engine, scraper, exits={"tor": NewExit("tor", "tor", ("tor",))}, tor=tor)
-        working = asyncio.ensure_future(worker.run())
-        try:
-            while len(site.log) < MOST_LIFTED + 1:
+        with capture_logs() as logs:
+            working = asyncio.ensure_future(worker.run())
+            while len(changes := [log["lifts"] for log in logs if log["event"] == "new identity"]) <= MOST_LIFTED:
                 await asyncio.sleep(0.05)
                 assert not working.done()
-            while (await engine.reader.slots(f"127.0.0.1:{site.port}"))[0].live:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            [slot] = await engine.reader.slots(f"127.0.0.1:{site.port}")
             [exit_] = await engine.exits.all()
-            now = await engine.reader.now()
-        finally:
             worker.stop()
             await working
-        assert len(site.log) == MOST_LIFTED + 1
-        assert await engine.exits.all() == []
-    assert slot.blocked_until > now + 3_000_000
-    assert (exit_.name, exit_.address, exit_.pools) == (slot.exit, "tor", ("tor",))
-    assert _daemons_in(tmp_path) == []
+        [slot] = await engine.reader.slots(site)
+        assert slot.blocked_until > await engine.reader.now() + 3_000_000
+        assert (exit_.name, exit_.address, exit_.pools) == (slot.exit, "tor", ("tor",))
+        assert await engine.exits.all() == [], "it ends with its worker"
+    assert changes == [[site]] * MOST_LIFTED + [[]]
+    assert len({*connections}) == len(connections) == MOST_LIFTED + 1, "an identity has its own connections"
+    assert daemons_in(tmp_path) == []
 
 
-class listening:  # noqa: N801 - reads as what it does
-    """All signals that a daemon gets while the block runs, heard on a control connection of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._heard = b""
-
-    def __enter__(self) -> Callable[[], list[str]]:
-        port, cookie = self._folder / "control-port", self._folder / "control-cookie"
-        _until(lambda: port.exists() and cookie.exists() and cookie.stat().st_size > 0, "no control port")
-        number = int(port.read_text().rpartition(":")[2])
-        self._socket = socket.create_connection(("127.0.0.1", number), timeout=30)
-        self._socket.sendall(f"AUTHENTICATE {cookie.read_bytes().hex()}\r\nSETEVENTS SIGNAL\r\n".encode())
-        while self._heard.count(b"250 OK") < 2:
-            self._heard += self._socket.recv(4096)
-        return lambda: re.findall(r"650 SIGNAL (\w+)", self._heard.decode())
-
-    def __exit__(self, *_: object) -> None:
-        self._socket.sendall(b"QUIT\r\n")
-        while more := self._last_words():
-            self._heard += more
-        self._socket.close()
-
-    def _last_words(self) -> bytes:
-        try:
-            return self._socket.recv(4096)
-        except ConnectionError:
-            return b""
+async def test_a_new_identity_after_so_many_requests(
+    tmp_path: Path, network: TorNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shoal.fetch.tor.IDENTITY_EVERY", 0.0)
+    await asyncio.to_thread(network.wait)
+    tor = TorOptions(folder=str(tmp_path / "tor"), torrc=network.lines, new_identity_every=4)
+    async with HostileSite() as site, opened(tmp_path) as engine:
+        pages = [site.url(f"/site/12/p/{number}") for number in range(10)]
+        with capture_logs() as logs:
+            crawled = await crawl(
+                engine, reader(exits="tor"), urls=pages, exits={"tor": NewExit("tor", "tor", ("tor",))}, tor=tor
+            )
+    assert crawled.counters.done == len(pages)
+    lifts = [log["lifts"] for log in logs if log["event"] == "new identity"]
+    assert lifts
+    assert not any(lifts)
 
 
 def _project(folder: Path, url: str, torrc: str, more: str = "") -> Path:
@@ -345,34 +320,12 @@ def _project(folder: Path, url: str, torrc: str, more: str = "") -> Path:
     return write_scraper(folder, [url], delay=DELAY)
 
 
-def _daemons_in(folder: Path) -> list[int]:
-    """Daemons that work in this folder, whoever has started them."""
-    return [each.pid for each in psutil.process_iter(["cmdline"]) if _is_daemon(each, f"{folder}/")]
+def _crawled(folder: Path) -> Crawled:
+    """What the only run of this folder has come to so far."""
 
+    async def look() -> Crawled:
+        async with opened(folder) as engine:
+            [run] = await engine.reader.runs()
+            return await result_of(engine, run.run_id)
 
-def _daemons_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    return [each for each in psutil.Process(process.pid).children() if _is_daemon(each, "")]
-
-
-def _is_daemon(process: psutil.Process, words: str) -> bool:
-    try:
-        command = process.cmdline()
-    except psutil.Error:
-        return False
-    return bool(command) and Path(command[0]).name == "tor" and words in " ".join(command)
-
-
-def _speaks_socks(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-            connection.sendall(b"\x05\x01\x00")
-            return connection.recv(2) == b"\x05\x00"
-    except ConnectionError:
-        return False
-
-
-def _until(true: Callable[[], bool], otherwise: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, otherwise
-        time.sleep(0.05)
+    return asyncio.run(look())

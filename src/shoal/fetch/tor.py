@@ -242,7 +242,7 @@ class TorDaemon:
     @property
     def _last_message(self) -> str:
         """The last complaint that says something, as a sentence."""
-        empty = ("see warnings above", "running Tor as root")
+        empty = ("see warnings above", "running Tor as root", "giving Tor only an IP address")
         telling = [words for words in self._last_words if not any(phrase in words for phrase in empty)]
         return f"Its last message: {telling[-1].rstrip('.!')}." if telling else "It did not say why."
 
