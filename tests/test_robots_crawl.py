@@ -16,7 +16,7 @@ from shoal.testing.hostile import connection
 from shoal.testing.hostile.call import Call
 from shoal.testing.hostile_site import HostileSite, Robots, RobotsAt, RobotsKind
 from shoal.testing.jump_clock import JumpClock
-from shoal.work import permission
+from shoal.work import executor, permission
 from working import Crawled, crawl, opened, reader
 
 HERE, THERE, BEYOND = "127.0.0.1", "127.0.0.2", "127.0.0.3"
@@ -170,9 +170,11 @@ async def test_after_thirty_days_without_an_answer_it_is_taken_not_to_be_there(e
 # What is said
 
 
-async def test_who_does_not_ask_says_so_once(engine: SqliteEngine, site: HostileSite) -> None:
+async def test_who_does_not_ask_says_so_once(
+    engine: SqliteEngine, site: HostileSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site.robots[HERE] = RobotsKind.DISALLOW_ALL
-    structlog.reset_defaults()
+    monkeypatch.setattr(executor, "log", structlog.get_logger("shoal"))  # one that no test before has used
     with capture_logs() as logs:
         crawled = await crawl(engine, reader(), urls=[site.url(path) for path in PAGES])
     said = [line for line in logs if line["event"] == "robots.txt is not asked"]
