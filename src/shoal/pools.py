@@ -11,8 +11,10 @@ from shoal.frontier.exits import NewExit
 from shoal.task import DEFAULT_POOL, DIRECT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from shoal.clock import Moment
+    from shoal.frontier.exits import ExitRecord
     from shoal.settings import PoolSettings, Settings
 
 
@@ -47,6 +49,19 @@ def speaks_of_tor(settings: Settings) -> bool:
     """Whether the settings show that somebody wants to leave by Tor."""
     named = any(parse_exit(way).scheme == TOR for pool in settings.exits.values() for way in pool.ways)
     return named or "tor" in settings.model_fields_set or any(each.exits == TOR for each in settings.scrapers.values())
+
+
+def exits_in(
+    pool: str, own: Mapping[str, NewExit], known: Sequence[ExitRecord], now: Moment, *, all_of_them: bool = False
+) -> list[str]:
+    """Names of the exits of a pool that can be used: those of the settings, and those that were put into the store.
+
+    `all_of_them`: also those that are quarantined. Tor is in no list: each worker has its own.
+    """
+    resting = {record.name for record in known if record.quarantined_until > now and not all_of_them}
+    names = [name for name, exit_ in own.items() if pool in exit_.pools and name != TOR]
+    names += [record.name for record in known if pool in record.pools]
+    return [name for name in dict.fromkeys(names) if name not in resting]
 
 
 def _addresses(pool: PoolSettings) -> Iterator[tuple[str, ExitAddress]]:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from shoal.cli.crew import Crew
+from shoal.cli.estimate import estimate_by
 from shoal.cli.frame import say
 from shoal.cli.interrupt import interruptible
 from shoal.cli.progress import Display, display_for, follow
@@ -17,7 +18,7 @@ from shoal.orchestrator import worker_on
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from shoal.frontier.protocol import Engine, Reader
+    from shoal.frontier.protocol import Engine
     from shoal.scraper import Scraper
     from shoal.settings import Settings
 
@@ -52,7 +53,7 @@ class Crawl:
 
         with interruptible(drain, force) as interruption:
             display = display_for(quiet=self._quiet)
-            async with _watched(self._engine.reader, run_id, display), asyncio.TaskGroup() as group:
+            async with _watched(self._engine, self._settings, run_id, display), asyncio.TaskGroup() as group:
                 working = group.create_task(worker.run())
                 group.create_task(crew.run())
         return interruption.times > 0
@@ -66,9 +67,9 @@ class Crawl:
 
 
 @asynccontextmanager
-async def _watched(reader: Reader, run_id: str, display: Display) -> AsyncIterator[None]:
+async def _watched(engine: Engine, settings: Settings, run_id: str, display: Display) -> AsyncIterator[None]:
     """Show progress while the block goes on. What goes wrong with showing does not stop the work."""
-    watching = asyncio.create_task(follow(reader, run_id, display))
+    watching = asyncio.create_task(follow(engine.reader, run_id, display, estimate_by(engine, settings)))
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from shoal.clock import Moment, iso
 from shoal.exits import TOR
 from shoal.explain import Explanation, Surroundings, explain
 from shoal.frontier.protocol import Engine, Whereabouts
-from shoal.pools import pools_from
+from shoal.pools import exits_in, pools_from
 from shoal.settings_file import load
 from shoal.task import DEFAULT_POOL
 from shoal.url import dedup_key, normalise, site_of
@@ -47,10 +47,9 @@ def explain_(
         explained = []
         for place in found:
             pool = place.pool or DEFAULT_POOL
-            names = [name for name, exit_ in own.items() if pool in exit_.pools and name != TOR]
-            names += [record.name for record in health if pool in record.pools]
+            names = exits_in(pool, own, health, now, all_of_them=True)
             by_tor = TOR in own and pool in own[TOR].pools
-            around = Surroundings(now, record, slots, tuple(dict.fromkeys(names)), health, by_tor=by_tor)
+            around = Surroundings(now, record, slots, names, health, by_tor=by_tor)
             explained.append((place, explain(place, around)))
         return now, explained
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from shoal import facts
 from shoal.cli.crawl import Crawl
+from shoal.cli.estimate import estimate_by
 from shoal.cli.frame import FAILURES, INTERRUPTED, OK, complain, say
 from shoal.cli.interrupt import interrupted_at_once
 from shoal.cli.opening import opened
@@ -97,7 +98,8 @@ class Job:
         if not self.wait:
             return OK
         began = time.monotonic()
-        run = await follow_to_end(engine.reader, run_id, display_for(quiet=self.quiet))
+        estimate = estimate_by(engine, self.settings)
+        run = await follow_to_end(engine.reader, run_id, display_for(quiet=self.quiet), estimate)
         return await self._end(engine, run, time.monotonic() - began, 0)
 
     async def _end(self, engine: Engine, run: Run, seconds: float, earlier: int) -> int:

@@ -1,19 +1,22 @@
 """`shoal runs`, `stats`, `cancel`, `pause`, `resume`: what runs there are, and how to steer them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from shoal import facts
+from shoal.cli.estimate import as_data as eta_data
+from shoal.cli.estimate import estimate_by, sentence
 from shoal.cli.frame import say
 from shoal.cli.opening import NO_RUNS, find_run, is_absent, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption, OptionalRunArgument, RunArgument
 from shoal.cli.summary import summary
-from shoal.cli.text import moment, print_json, print_line, table
+from shoal.cli.text import duration, moment, print_json, print_line, table
 from shoal.cli.workers import NO_WORKERS, print_workers
 from shoal.errors import UsageError
+from shoal.eta import PoliteETA
 from shoal.frontier.protocol import Engine, Run, WorkerRecord
 from shoal.settings_file import load
 from shoal.task import RunState
@@ -57,8 +60,9 @@ def stats(
 ) -> None:
     """Show where a run stands, or who is at work.
 
-    With --json: pending, claimed, completed, failed, remaining and every other count, and how many live workers take
-    the run on. With --workers: each worker with its machine, process, last sign of life, leases, and what it is doing.
+    With --json: pending, claimed, completed, failed, remaining and every other count, how many live workers take the
+    run on, and `eta`: how long it takes at least, and because of which site. With --workers: each worker with its
+    machine, process, last sign of life, leases, and what it is doing.
 
     Example:
 
@@ -70,13 +74,21 @@ def stats(
         return
     if run is None:
         raise UsageError("Name a run (`shoal stats last`), or ask for --workers.")
-    found, crew = with_engine(engine, config, _with_workers(run))
+    settings = load(config, {"engine": engine})
+
+    async def work(store: Engine) -> tuple[Run, Sequence[WorkerRecord], PoliteETA | None]:
+        known = await find_run(store.reader, run)
+        return known, await store.reader.workers(), await estimate_by(store, settings)(known)
+
+    found, crew, eta = with_engine(engine, config, work)
     if as_data:
         able = [record for record in crew if takes_on(record, found) and lives(record)]
-        print_json({**facts.of_run(found), "workers": len(able)})
+        print_json({**facts.of_run(found), "workers": len(able), "eta": eta_data(eta)})
         return
     end = found.ended_at
     print_line(summary(found, seconds=None if end is None else (end - found.created_at) / 1000))
+    if eta is not None:
+        print_line(f"At least {duration(eta.left / 1000)} more: {sentence(eta)}.")
     if is_left_alone(found, crew):
         how = f"shoal run TARGET --resume --run-id {found.run_id}"
         if found.mode == "distributed":
@@ -159,13 +171,6 @@ def _show_workers(run: str | None, engine: str | None, config: Path | None, *, a
 
 async def _all_runs(store: Engine) -> tuple[list[Run], Sequence[WorkerRecord]]:
     return list(await store.reader.runs()), await store.reader.workers()
-
-
-def _with_workers(run: str) -> Callable[[Engine], Awaitable[tuple[Run, Sequence[WorkerRecord]]]]:
-    async def work(store: Engine) -> tuple[Run, Sequence[WorkerRecord]]:
-        return await find_run(store.reader, run), await store.reader.workers()
-
-    return work
 
 
 def _row(run: Run) -> tuple[Any, ...]:

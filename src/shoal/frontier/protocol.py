@@ -412,6 +412,13 @@ class Reader(Protocol):
         """Sites with work, most waiting tasks first."""
         ...
 
+    async def sites_of(self, queue: str, limit: int = 100) -> Sequence[SiteRecord]:
+        """Sites where tasks of this queue are ready, those first that keep it busy for longest: by tasks times delay.
+
+        `waiting` counts the ready tasks of this queue. May look at all its sites; never at what waits for them.
+        """
+        ...
+
     async def site(self, site: str) -> SiteRecord | None:
         """One site; None = no task of it was ever accepted."""
         ...

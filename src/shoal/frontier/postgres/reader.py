@@ -80,6 +80,10 @@ class PostgresReader:
     async def sites(self, limit: int = 100) -> Sequence[SiteRecord]:
         return [SiteRecord(*row) for row in await self._connections.rows("read_sites", self._now(), limit, None)]
 
+    async def sites_of(self, queue: str, limit: int = 100) -> Sequence[SiteRecord]:
+        rows = await self._connections.rows("read_sites_of_queue", self._now(), limit, queue)
+        return [SiteRecord(*row) for row in rows]
+
     async def site(self, site: str) -> SiteRecord | None:
         rows = await self._connections.rows("read_sites", self._now(), 1, site)
         return SiteRecord(*rows[0]) if rows else None

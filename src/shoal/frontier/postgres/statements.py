@@ -72,6 +72,7 @@ LOOKS: Final = (
     "read_workers",
     "read_scrapers",
     "read_sites",
+    "read_sites_of_queue",
     "read_slots",
     "read_whereabouts",
     "read_notes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -138,13 +138,22 @@ class RedisReader:
         return {scraper: remaining for scraper, remaining in found.items() if remaining > 0}
 
     async def sites(self, limit: int = 100) -> Sequence[SiteRecord]:
-        """All records are looked through, some hundred at a time; those with most waiting tasks are kept."""
+        return await self._first_sites(limit, None, _by_waiting)
+
+    async def sites_of(self, queue: str, limit: int = 100) -> Sequence[SiteRecord]:
+        return await self._first_sites(limit, queue, _by_work)
+
+    async def _first_sites(
+        self, limit: int, queue: str | None, order: Callable[[SiteRecord], tuple[int | str, ...]]
+    ) -> list[SiteRecord]:
+        """All records are looked through, some hundred at a time; those that come first are kept."""
         best: list[SiteRecord] = []
         for partition in range(self._store.partitions):
             cursor = "0"
             while True:
-                cursor, rows = _sites(await self._store.call("read_sites", partition, {"cursor": cursor}))
-                best = heapq.nsmallest(limit, [*best, *(_site_record(row) for row in rows)], key=_by_waiting)
+                question = {"cursor": cursor, "queue": queue or False}
+                cursor, rows = _sites(await self._store.call("read_sites", partition, question))
+                best = heapq.nsmallest(limit, [*best, *(_site_record(row) for row in rows)], key=order)
                 if cursor == "0":
                     break
         return best
@@ -258,5 +267,9 @@ def _site_record(row: _SiteRow) -> SiteRecord:
     return SiteRecord(*row[:-1], row[-1] or None)
 
 
-def _by_waiting(site: SiteRecord) -> tuple[int, str]:
+def _by_waiting(site: SiteRecord) -> tuple[int | str, ...]:
     return (-site.waiting, site.site)
+
+
+def _by_work(site: SiteRecord) -> tuple[int | str, ...]:
+    return (-site.waiting * max(site.delay, site.site_delay), -site.waiting, site.site)

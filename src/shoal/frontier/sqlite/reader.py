@@ -95,6 +95,11 @@ class SqliteReader:
         rows = await self.rows("read_slots", site=site, now=self._clock.now(), quiet=QUIET)
         return [_named(SlotRecord, row) for row in rows]
 
+    async def sites_of(self, queue: str, limit: int = 100) -> Sequence[SiteRecord]:
+        now = self._clock.now()
+        rows = await self.rows("read_sites_of_queue", queue=queue, limit=limit, now=now, quiet=QUIET)
+        return [_named(SiteRecord, row) for row in rows]
+
     async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
         return await self.look(lambda look, _: find_url(look, site, url, seen_key(key), run_id))
 

@@ -209,3 +209,19 @@ class ClockContract:
         assert sites == [("b.example", 5, 1, 1_000, 0), ("a.example", 2, 0, 1_000, 0)]
         assert {s.site: s.next_at for s in await scene.reader.sites()}["a.example"] == now + 1_000
         assert [s.site for s in await scene.reader.sites(limit=1)] == ["b.example"]
+
+    async def test_the_sites_of_a_queue_come_by_how_long_they_keep_it_busy(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run("one", delay=1_000)
+        await scene.open_run("two", delay=1_000)
+        await scene.put(*pages("many.example", 9), page("many.example/file", lane="files"), run="one")
+        await scene.put(*pages("slow.example", 4), page("slow.example/late", wait=60_000), run="one")
+        await scene.put(*pages("few.example", 2), run="one")
+        await scene.put(*pages("many.example", 30), *pages("other.example", 50), run="two")
+        lease = next(it for it in await scene.claim(9, queues=["one"]) if it.task.site == "slow.example")
+        await scene.settle(settle(lease, Done(), started=lease.claimed_at, crawl_delay=5_000))
+        found = [(it.site, it.waiting, it.delay, it.leased) for it in await scene.reader.sites_of("one")]
+        assert found == [("slow.example", 3, 5_000, 0), ("many.example", 9, 1_000, 1), ("few.example", 1, 1_000, 1)]
+        assert [site.site for site in await scene.reader.sites_of("one", 1)] == ["slow.example"]
+        assert (await scene.reader.sites_of("one"))[0].next_at == lease.claimed_at + 5_000
+        assert await scene.reader.sites_of("nobody") == []
