@@ -36,6 +36,7 @@ bench: $(VENV)/.ready-dev ## measure; takes many minutes (see benchmarks/README.
 	$(BIN)/python benchmarks/crawl.py
 	$(BIN)/python benchmarks/frontier.py
 	$(BIN)/python benchmarks/politeness.py
+	$(BIN)/python benchmarks/gateway.py
 
 docs: $(VENV)/.ready-dev ## write the reference pages from the code, and check all links
 	$(BIN)/python -m shoal.reference docs/reference

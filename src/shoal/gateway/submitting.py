@@ -18,10 +18,17 @@ MOST_WAITING = 5000
 """Submissions that wait for their transaction. More are turned away: they could not be answered in time."""
 
 
+GROUP_WITHIN = 0.5
+"""The share of a client's patience within which a submission must have come into a group. So the rest is left for the
+commit, and few are told that they came too late and are stored all the same."""
+
+
 @dataclass(slots=True)
 class _Submission:
     job: NewJob
     future: asyncio.Future[Submitted]
+    until: float
+    over: asyncio.TimerHandle
 
 
 class Submissions:
@@ -50,14 +57,16 @@ class Submissions:
         """
         self.check()
         loop = asyncio.get_running_loop()
-        submission = _Submission(job, loop.create_future())
+        future: asyncio.Future[Submitted] = loop.create_future()
+        now = loop.time()
+        over = loop.call_at(now + GROUP_WITHIN * self._patience, _give_up, future)
+        submission = _Submission(job, future, now + self._patience, over)
         self._waiting.append(submission)
         self._some.set()
-        over = loop.call_later(self._patience, self._give_up, submission)
         try:
-            return await submission.future
+            return await future
         finally:
-            over.cancel()
+            submission.over.cancel()
 
     async def run(self) -> None:
         """Commit group after group, until cancelled."""
@@ -70,11 +79,14 @@ class Submissions:
                 await self._commit(group)
 
     def _next_group(self) -> list[_Submission]:
+        loop = asyncio.get_running_loop()
         group: list[_Submission] = []
         tasks = 0
         while self._waiting and len(group) < JOBS_AT_ONCE and tasks < TASKS_AT_ONCE:
             submission = self._waiting.popleft()
             if not submission.future.done():
+                submission.over.cancel()
+                submission.over = loop.call_at(submission.until, _give_up, submission.future)
                 group.append(submission)
                 tasks += len(submission.job.tasks)
         return group
@@ -96,8 +108,7 @@ class Submissions:
             if not submission.future.done():
                 submission.future.set_result(answer)
 
-    def _give_up(self, submission: _Submission) -> None:
-        if not submission.future.done():
-            submission.future.set_exception(
-                unavailable("overloaded", "The job could not be stored in time. Submit it again.", 2)
-            )
+
+def _give_up(future: asyncio.Future[Submitted]) -> None:
+    if not future.done():
+        future.set_exception(unavailable("overloaded", "The job could not be stored in time. Submit it again.", 2))
