@@ -238,6 +238,27 @@ class TestTheModule:
         assert "'items'" in told[3]
         assert told[4:] == [404, True, True, len(find_products("milk", "10001"))]
 
+    def test_a_submission_that_is_tried_again_is_the_same_one(self, page: Page) -> None:
+        keys: list[str] = []
+        page.on("request", lambda asked: keys.extend(filter(None, [asked.headers.get("idempotency-key")])))
+        page.evaluate("async () => { window.shoal = await import('/static/shoal.js') }")
+        page.context.set_offline(True)
+        page.evaluate(
+            """() => {
+                 window.heard = [];
+                 const onTrouble = trouble => heard.push(trouble && trouble.tries);
+                 const cart = {items: ["milk"], zipcode: "10001"};
+                 window.submitting = new shoal.Shoal().submit("cart", cart, { onTrouble });
+               }"""
+        )
+        page.wait_for_function("() => heard.length")
+        page.context.set_offline(False)
+        assert page.evaluate("async () => (await submitting).status") == "queued"
+        heard = page.evaluate("heard")
+        assert heard == [*range(1, len(heard)), None], "told of the trouble, and of its end"
+        assert len(keys) == len(heard) >= 2
+        assert len(set(keys)) == 1
+
     def test_whoever_does_not_want_to_wait_any_more(self, page: Page) -> None:
         ended = page.evaluate(
             """async () => {

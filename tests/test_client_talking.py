@@ -163,6 +163,10 @@ class TestTrying:
         assert talked.times[1] >= 9
         assert talked.times[2] >= 21
 
+    def test_an_answer_that_was_awaited_for_long_was_no_trouble_until_it_was_lost(self) -> None:
+        talked = Talked((25.0, NoAnswer("reset")), (0.0, DONE), patience=10)
+        assert talked.lead(talked.talker.wait(JOB, None, None)).status == "complete"
+
     def test_trouble_that_was_overcome_is_forgotten(self) -> None:
         trouble: list[tuple[float, Answer]] = [
             (10.0, NoAnswer("reset")),

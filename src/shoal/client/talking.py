@@ -169,19 +169,18 @@ class Talker:
         """The answer, after as many tries as it takes. Raises GatewayUnavailable when patience is over."""
         ask = ask._replace(headers={**self._headers, **ask.headers})
         tries = 0
-        trouble_since = self._now()
+        patient_until = 0.0
         while True:
-            sent = self._now()
             came = yield ask
             if isinstance(came, Reply) and came.status not in TRY_AGAIN:
                 return _checked(came)
-            if tries == 0:
-                trouble_since = sent
+            if tries == 0:  # an answer that was held back for long and then lost was no trouble until now
+                patient_until = self._now() + self._patience
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 10)) * self._chance.uniform(0.75, 1.25)
             if isinstance(came, Reply):
                 pause = max(pause, _retry_after(came, 0.0))
             tries += 1
-            if self._now() + pause > trouble_since + self._patience:
+            if self._now() + pause > patient_until:
                 raise _given_up(came)
             yield Pause(pause)
 

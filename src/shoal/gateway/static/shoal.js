@@ -172,7 +172,7 @@ export class Shoal {
    * @returns {Promise<Response>}
    */
   async _ask({ method = "GET", path, headers = {}, body, held = 0 }, { signal, onTrouble }) {
-    const began = Date.now();
+    let patientUntil = Infinity;
     for (let tries = 1; ; tries++) {
       let seconds = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** Math.min(tries - 1, 10)) * (0.75 + Math.random() / 2);
       let reason = "";
@@ -189,7 +189,8 @@ export class Shoal {
         if (signal?.aborted || error instanceof Problem) throw error;
         reason = "The gateway does not answer.";
       }
-      if (Date.now() + seconds * 1000 > began + this._patience * 1000) throw new Unavailable(reason);
+      if (tries === 1) patientUntil = Date.now() + this._patience * 1000;
+      if (Date.now() + seconds * 1000 > patientUntil) throw new Unavailable(reason);
       onTrouble?.({ reason, tries, seconds });
       await sleep(seconds, signal);
     }
