@@ -13,6 +13,7 @@ from shoal.frontier.exits import NewExit
 from shoal.frontier.protocol import NewRun
 from shoal.frontier.sqlite.connection import SCHEMA_VERSION, connect
 from shoal.frontier.sqlite.engine import open_sqlite
+from shoal.frontier.sqlite.sweep import LIMITS_KEPT
 from shoal.frontier.sqlite.ways import HOPE
 from shoal.task import Lease, Policy
 from shoal.testing.contract.scene import Scene, done, exit_failed, page, pages, snoozed
@@ -132,3 +133,35 @@ def layout(path: Path) -> dict[str, set[tuple[object, ...]]]:
             name: {row[1:] for row in plain.execute("SELECT * FROM pragma_table_info(:name)", {"name": name})}
             for (name,) in names
         }
+
+
+async def test_limits_that_are_long_over_are_forgotten(harness: SqliteHarness) -> None:
+    """All of a site: after that a claim there asks for nothing besides. What is banned by hand stays."""
+    scene = Scene(harness)
+    await scene.open_run(delay=10, limit_exits=2)
+    for site in ("old.example", "new.example", "banned.example"):
+        await scene.put(*pages(site, 9))
+    exits = ("one", "two")
+    leases = await scene.claim(9, exits=exits)
+    await scene.settle(*(snoozed(lease, 60_000) for lease in leases if lease.task.site == "old.example"))
+    await scene.settle(*(done(lease) for lease in leases if lease.task.site != "old.example"))
+    await scene.engine.exits.ban("one", 10 * LIMITS_KEPT, "banned.example")
+    await scene.advance(LIMITS_KEPT)
+    leases = sorted(await scene.claim(9, exits=exits), key=lambda lease: lease.task.site)
+    assert [lease.task.site.partition(".")[0] for lease in leases] == ["banned", "new", "new", "old"]
+    await scene.settle(snoozed(leases[1], 60_000), *(done(lease) for lease in leases if lease is not leases[1]))
+    await scene.sweep_all()
+    assert _limits(harness) == (["banned.example", "new.example", "old.example"], 1), "not yet"
+    await scene.advance(60_001)
+    await scene.sweep_all()
+    assert _limits(harness) == (["banned.example", "new.example"], 0)
+    assert {lease.exit for lease in await scene.claim(9, exits=exits) if lease.task.site == "banned.example"} <= {"two"}
+
+
+def _limits(harness: SqliteHarness) -> tuple[list[str], int]:
+    """The sites of which something is kept, and how many of them were limited as a whole."""
+    with contextlib.closing(sqlite3.connect(harness.path)) as file:
+        marked = [key for (key,) in file.execute("SELECT key FROM site WHERE limited ORDER BY key")]
+        kept = "SELECT DISTINCT key FROM slot_limit AS x JOIN site AS s ON s.id = x.site ORDER BY key"
+        assert [key for (key,) in file.execute(kept)] == marked
+        return marked, int(file.execute("SELECT count(*) FROM site_limit").fetchone()[0])

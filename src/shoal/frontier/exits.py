@@ -7,7 +7,8 @@ Its health is shared by all workers and lives apart from the clocks of its slots
                                                                 ^                          |
                                                                 +-------- it fails --------+
 
-While it is half open, one lease at a time leaves by it. An exit that the store was never told about is healthy.
+While it is half open, one lease at a time leaves by it. What fails while it is quarantined was under way before, and
+does not count: a burst of failures is one. An exit that the store was never told about is healthy.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Exits(Protocol):
         ...
 
     async def ban(self, name: str, wait: Millis, site: str | None = None) -> None:
-        """Leave by this exit no more for `wait`: to one site (its slot is blocked), or to any (quarantine)."""
+        """Leave by this exit no more for `wait`: to one site (its slot is blocked), or to any. No success ends it."""
         ...
 
     async def release(self, name: str, site: str | None = None) -> None:

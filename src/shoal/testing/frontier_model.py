@@ -157,6 +157,7 @@ class FrontierModel:
         slot = site.slots[held.lease.exit]
         outcome = settlement.outcome
         slot.end(settlement.token, settlement.started_at)
+        slot.used_at = now
         if site.site_delay:
             site.end(settlement.token, settlement.started_at)
         if settlement.crawl_delay is not None:

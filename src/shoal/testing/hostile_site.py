@@ -107,6 +107,11 @@ class HostileSite:
         return self._site.pages
 
     @property
+    def limits(self) -> dict[tuple[str, str], int]:
+        """By host name and peer: the next request of that slot is answered with 429 and so many seconds to wait."""
+        return self._site.limits
+
+    @property
     def port(self) -> int:
         """The port it listens on."""
         if self._server is None:

@@ -23,6 +23,7 @@ from shoal.presence import Notebook
 from shoal.scraper import Scraper
 from shoal.task import Kind, Task
 from shoal.url import join, same_site, without_credentials
+from shoal.work.doubts import Doubts
 from shoal.work.held import HeldLease, NeedsAnotherLease
 from shoal.work.memory import Memory, every_of, jar_of
 from shoal.work.pace import Paces
@@ -70,6 +71,7 @@ class Executor:
         self._memory = memory
         self._revisit = revisit
         self._paces = Paces()
+        self._doubts = Doubts()
         self.recent = RecentLinks()
         for scraper in scrapers.values():
             if not scraper.obey_robots:
@@ -89,7 +91,7 @@ class Executor:
             moved = visit is not None and visit.moved_to is not None
             outcome = Snoozed(url=visit.moved_to, extra=visit.extra) if visit is not None and moved else Snoozed()
         except FetchError as error:
-            outcome = self._judges[task.scraper].no_answer(held.lease, error, visit)
+            outcome = self._judges[task.scraper].no_answer(held.lease, self._doubts.resolve(held.lease, error), visit)
             if visit is not None and error.blame is Blame.HOST and self._scrapers[task.scraper].adaptive:
                 self._pace(held, visit, self._scrapers[task.scraper], None)
         except EngineError:
@@ -175,6 +177,7 @@ class Executor:
             outcome = judge.looks_blocked(held.lease, response.body)
         elif isinstance(outcome, Dead) and visit.recollection is not None:
             visit.recollection.miss(response.status, held.now)
+        self._doubts.answered(held.lease)
         _learn_of_exits(held, visit)
         if scraper.adaptive:
             took = None if response.status >= 500 else self._clock.elapsed() - asked_at

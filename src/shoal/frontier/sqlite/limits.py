@@ -142,3 +142,11 @@ NO_LIMITS = Limits(_Found([], [], []))
 def limits_of(tx: Transaction, sites: Collection[int]) -> Limits:
     """As `Limits.find`, without asking if there is nothing to ask about."""
     return Limits.find(tx, sites) if sites else NO_LIMITS
+
+
+def forget_limits(tx: Transaction, before: Moment, most: int) -> None:
+    """Forget what was over by then, at most so many, so that claims at those sites need not look any more."""
+    sites = list(set(tx.numbers("forget_limits", before=before, most=most)))
+    if sites:
+        tx.run("forget_site_limits", sites=sites, before=before)
+        tx.run("unmark_limited", sites=sites)

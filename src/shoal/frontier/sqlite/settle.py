@@ -202,6 +202,7 @@ def _free(settled: Settled, now: Moment, settlement: Settlement, lease: Standing
     pace = before_pace if settlement.pace is None else settlement.pace
     slot = settled.slots.setdefault((lease.site, lease.slot.exit), lease.slot)
     slot.live -= 1
+    slot.last_at = now
     slot.delay = max(asked, lease.delay, pace)
     slot.end(settlement.token, started)
     outcome = settlement.outcome

@@ -24,13 +24,17 @@ HOPE: Millis = 60_000
 
 
 class Health(msgspec.Struct, array_like=True):
-    """How well an exit does. `probe`: the token of the one lease by which it is tried again, while that is out."""
+    """How well an exit does. `probe`: the token of the one lease by which it is tried again, while that is out.
+
+    `banned_until`: what people say, which no success lifts.
+    """
 
     name: str
     failures: int = 0
     quarantined_until: Moment = 0
     probe: int = 0
     cap: int = 0
+    banned_until: Moment = 0
 
     @property
     def half_open(self) -> bool:
@@ -60,7 +64,7 @@ class Ways:
     def free_at(self, name: str) -> Moment:
         """Until when it is left alone; 0 = it is not."""
         known = self._known.get(name)
-        return 0 if known is None else known.quarantined_until
+        return 0 if known is None else max(known.quarantined_until, known.banned_until)
 
     def has_room(self, name: str) -> bool:
         """Whether one more lease may leave by it, as soon as it is not left alone."""
@@ -117,6 +121,8 @@ def learn(tx: Transaction, settlements: Collection[Settlement], probes: Collecti
     for settlement in settlements:
         for name in settlement.exits_failed:
             each = known.setdefault(name, Health(name))
+            if each.quarantined_until > tx.now:
+                continue  # it was under way when the exit was found to fail, and says nothing new
             each.failures += 1
             wait = quarantine(each.failures)
             if wait:

@@ -74,6 +74,51 @@ class ExitHealthContract:
         await scene.settle(settle(probe, Done(), started=probe.claimed_at, requests=1, exits_ok=("one",)))
         assert len(await scene.claim(9, exits=("one",))) >= 2, "healthy again, for all sites"
 
+    async def test_what_was_under_way_when_an_exit_failed_says_nothing_new(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=0)
+        for site in range(20):
+            await scene.put(*pages(f"s{site}.example", 2))
+        leases = await scene.claim(20, exits=("one",))
+        assert len(leases) == 20
+        await scene.settle(*(exit_failed(lease) for lease in leases[:10]))
+        await scene.advance(1_000)
+        granted = await scene.exchange(*(exit_failed(lease) for lease in leases[10:]), want=0)
+        [record] = await scene.engine.exits.all()
+        assert record.failures == QUARANTINE_AFTER
+        assert record.quarantined_until == granted.now - 1_000 + QUARANTINE_FIRST
+        await scene.advance_to(record.quarantined_until)
+        probe, *_ = await scene.claim(20, exits=("one",))
+        await scene.settle(exit_failed(probe))
+        [record] = await scene.engine.exits.all()
+        assert record.failures == QUARANTINE_AFTER + 1, "but what is tried afterwards does"
+
+    async def test_an_exit_that_was_slow_to_fail_is_not_the_first_to_be_tried_again(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=0)
+        await scene.put(*pages("a.example", 2))
+        leases = {lease.exit: lease for lease in await scene.claim(2, exits=("one", "two"))}
+        await scene.advance(1_000)
+        await scene.settle(done(leases["two"]))
+        await scene.advance(1_000)
+        await scene.settle(exit_failed(leases["one"]))
+        assert (await scene.claim_one(exits=("one", "two"))).exit == "two"
+
+    async def test_an_exit_that_works_stays_banned(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=0)
+        await scene.put(*pages("a.example", 3))
+        await scene.settle(exit_failed(await scene.claim_one(exits=("one",))))
+        lease = await scene.claim_one(exits=("one",))
+        await scene.engine.exits.ban("one", 60_000)
+        await scene.settle(settle(lease, Done(), started=lease.claimed_at, exits_ok=("one",)))
+        [record] = await scene.engine.exits.all()
+        assert record.failures == 0
+        await scene.advance(59_999)
+        assert await scene.claim(exits=("one",)) == []
+        await scene.advance(1)
+        assert len(await scene.claim(exits=("one",))) == 1
+
     async def test_an_exit_is_charged_when_another_shows_that_it_was_to_blame(self, harness: Harness) -> None:
         scene = Scene(harness)
         await scene.open_run(delay=0)

@@ -37,6 +37,7 @@ class Site:
     default_robots: Robots = RobotsKind.NONE
     robots: dict[str, Robots] = field(default_factory=dict)
     pages: dict[str, bytes | str] = field(default_factory=dict)
+    limits: dict[tuple[str, str], int] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     arrival: asyncio.Event = field(default_factory=asyncio.Event)
     numbers: Iterator[int] = field(default_factory=count)
@@ -55,7 +56,9 @@ class Site:
     async def answer(self, call: Call) -> None:
         """Have the call answered by whoever is in charge of its path."""
         path = call.path
-        if (page := self.pages.get(path)) is not None:
+        if (seconds := self.limits.pop((call.host, call.peer), None)) is not None:
+            await call.answer("<h1>too much</h1>", ("Retry-After", str(seconds)), status=429)
+        elif (page := self.pages.get(path)) is not None:
             await call.answer(page)
         elif path == "/robots.txt":
             await answer_robots(call, self.robots.get(call.host, self.default_robots))

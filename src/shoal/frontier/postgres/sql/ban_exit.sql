@@ -25,7 +25,7 @@ BEGIN
         END IF;
         _until := 0;
     END IF;
-    INSERT INTO exit_book (name, quarantined_until) VALUES (_name, _until)
-    ON CONFLICT (name) DO UPDATE SET quarantined_until = greatest(exit_book.quarantined_until, excluded.quarantined_until);
+    INSERT INTO exit_book (name, banned_until) VALUES (_name, _until)
+    ON CONFLICT (name) DO UPDATE SET banned_until = greatest(exit_book.banned_until, excluded.banned_until);
 END
 $$;

@@ -100,7 +100,8 @@ BEGIN
     _worker := greet(_now, _worker_id, _machine, _pid, _pid_started, _notebook, _duties);
 
     IF _want > 0 THEN
-        IF EXISTS (SELECT 1 FROM exit_book AS b WHERE b.failures > 0 OR b.quarantined_until > 0 OR b.cap > 0) THEN
+        IF EXISTS (SELECT 1 FROM exit_book AS b
+                   WHERE b.failures > 0 OR b.quarantined_until > 0 OR b.banned_until > 0 OR b.cap > 0) THEN
             SELECT * INTO _ways FROM find_ways(_now, _exit, _patient);
             _known := _ways.names;
             _failures := _ways.failures;

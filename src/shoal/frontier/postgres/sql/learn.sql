@@ -1,4 +1,5 @@
 -- What settlements that stood tell about exits, in their order. An exit that works and was never heard of stays so.
+-- A failure while an exit is left alone was under way before, and says nothing new.
 -- How long a failing exit is left alone is `shoal.frontier.exits.quarantine`.
 CREATE FUNCTION learn(_now bigint, _stood bigint[], _told_of int[], _told_exit text[], _told_ok boolean[]) RETURNS void
 LANGUAGE plpgsql
@@ -25,7 +26,7 @@ BEGIN
             SET failures = failures + 1, probe = 0,
                 quarantined_until = CASE WHEN failures + 1 < 3 THEN quarantined_until ELSE greatest(
                     quarantined_until, _now + least(30000::bigint << least(failures - 2, 20), 3600000)) END
-            WHERE name = _told.name;
+            WHERE name = _told.name AND quarantined_until <= _now;
         END IF;
     END LOOP;
 END

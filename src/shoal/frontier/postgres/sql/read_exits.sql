@@ -12,7 +12,7 @@ BEGIN
     WITH leased AS MATERIALIZED (
         SELECT t.exit, count(*) AS live FROM task AS t WHERE t.state = 2 AND t.lease_until > 0 GROUP BY t.exit
     )
-    SELECT b.name::text, b.address, b.pools, b.cap, b.failures, b.quarantined_until, coalesce(l.live, 0), (
+    SELECT b.name::text, b.address, b.pools, b.cap, b.failures, greatest(b.quarantined_until, b.banned_until), coalesce(l.live, 0), (
         SELECT coalesce(json_agg(json_build_array(k.key, k.blocked_until) ORDER BY k.blocked_until), '[]')::text
         FROM (
             SELECT s.key, k.blocked_until FROM slot AS k JOIN site AS s ON s.id = k.site

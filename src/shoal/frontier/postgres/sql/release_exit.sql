@@ -14,7 +14,7 @@ BEGIN
     UPDATE slot SET blocked_until = 0, probing = false, probe = 0 WHERE site = ANY (_sites) AND exit = _name;
     UPDATE visit SET due_at = _now WHERE site = ANY (_sites) AND due_at > _now;
     IF _key IS NULL THEN
-        UPDATE exit_book SET failures = 0, quarantined_until = 0, probe = 0 WHERE name = _name;
+        UPDATE exit_book SET failures = 0, quarantined_until = 0, banned_until = 0, probe = 0 WHERE name = _name;
     END IF;
     PERFORM lower_floors(_now);
 END

@@ -239,11 +239,12 @@ CREATE TABLE exit_book (
     cap int NOT NULL DEFAULT 0,
     failures int NOT NULL DEFAULT 0,
     quarantined_until bigint NOT NULL DEFAULT 0,
+    banned_until bigint NOT NULL DEFAULT 0,
     probe bigint NOT NULL DEFAULT 0,
     address text NOT NULL DEFAULT '',
     pools text[] NOT NULL DEFAULT '{}'
 ) WITH (fillfactor = 50);
-CREATE INDEX exit_heeded ON exit_book (name) WHERE failures > 0 OR quarantined_until > 0 OR cap > 0;
+CREATE INDEX exit_heeded ON exit_book (name) WHERE failures > 0 OR quarantined_until > 0 OR banned_until > 0 OR cap > 0;
 
 -- `id` is made as that of an item.
 CREATE TABLE note (

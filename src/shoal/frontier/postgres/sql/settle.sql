@@ -105,7 +105,7 @@ BEGIN
         GROUP BY f.site, f.exit
     ), slots AS (
         UPDATE slot
-        SET live = slot.live - f.many, begun_at = f.begun_at, begun_before = f.begun_before,
+        SET live = slot.live - f.many, last_at = _now, begun_at = f.begun_at, begun_before = f.begun_before,
             blocked_until = f.blocked_until, penalty = f.penalty, probing = f.limited OR slot.probing AND NOT f.well,
             probe = CASE WHEN f.limited OR f.probed THEN 0 ELSE slot.probe END,
             limited_at = CASE WHEN f.limited THEN _now ELSE slot.limited_at END,

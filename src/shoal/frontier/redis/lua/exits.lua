@@ -134,7 +134,11 @@ function known_exits.judge(failed, well)
     for _, name in ipairs(failed) do
         local health = known_exits.open(name)
         local failures = health[H_FAILURES] + 1
-        health[H_FAILURES] = failures
+        if health[H_UNTIL] > now and health[H_PROBE] == '' then
+            failures = 0 -- it was under way when the exit was found to fail, and says nothing new
+        else
+            health[H_FAILURES] = failures
+        end
         if failures >= QUARANTINE_AFTER then
             local doubled = 2 ^ min(failures - QUARANTINE_AFTER, 20)
             health[H_PROBE], health[H_UNTIL] = '', now + min(QUARANTINE_FIRST * doubled, QUARANTINE_MOST)

@@ -36,7 +36,7 @@ local function free(name, exit, token, started, about, kind, wait, penalty)
     if about == -1 and site[LIMITS] == 0 and kind ~= SNOOZE and not known_exits.exist() then -- as mostly
         local rules = rules_of(site)
         if rules.site_delay == 0 then
-            site[at + S_LIVE] = site[at + S_LIVE] - 1
+            site[at + S_LIVE], site[at + S_USED] = site[at + S_LIVE] - 1, now
             rest(site, at, token, started)
             local moment, blocked = site[at + S_BEGUN] + rules.delay, site[at + S_BLOCKED]
             look_at(name, blocked > moment and blocked or moment)
@@ -49,7 +49,7 @@ local function free(name, exit, token, started, about, kind, wait, penalty)
         crawl, pace, cause = told[1], told[2], told[5]
     end
     local changed = (crawl >= 0 or pace >= 0) and limits.set_pace(site, crawl, pace)
-    site[at + S_LIVE] = site[at + S_LIVE] - 1
+    site[at + S_LIVE], site[at + S_USED] = site[at + S_LIVE] - 1, now
     rest(site, at, token, started)
     if kind == SNOOZE and wait > 0 then
         limits.impose(name, site, at, wait, penalty, cause)

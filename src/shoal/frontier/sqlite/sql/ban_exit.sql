@@ -1,2 +1,2 @@
-INSERT INTO exit (name, quarantined_until) VALUES (:name, :until)
-ON CONFLICT (name) DO UPDATE SET quarantined_until = max(quarantined_until, excluded.quarantined_until)
+INSERT INTO exit (name, banned_until) VALUES (:name, :until)
+ON CONFLICT (name) DO UPDATE SET banned_until = max(banned_until, excluded.banned_until)

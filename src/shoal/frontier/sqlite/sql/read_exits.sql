@@ -1,4 +1,4 @@
-SELECT e.name, e.address, e.pools, e.cap, e.failures, e.quarantined_until,
+SELECT e.name, e.address, e.pools, e.cap, e.failures, max(e.quarantined_until, e.banned_until),
        (SELECT count(*) FROM lease AS l WHERE l.exit = e.name),
        (SELECT json_group_array(json_array(key, blocked_until))
         FROM (SELECT s.key, k.blocked_until

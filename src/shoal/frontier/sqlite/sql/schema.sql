@@ -136,6 +136,7 @@ CREATE TABLE slot_limit (
     PRIMARY KEY (site, exit)
 ) WITHOUT ROWID;
 CREATE INDEX slot_limit_exit ON slot_limit (exit);
+CREATE INDEX slot_limit_over ON slot_limit (limited_until);
 
 -- The last rate limit of a whole site; `probing` and `probe` as in `slot_limit`, over all exits.
 CREATE TABLE site_limit (
@@ -155,9 +156,10 @@ CREATE TABLE exit (
     cap INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     quarantined_until INTEGER NOT NULL DEFAULT 0,
-    probe INTEGER NOT NULL DEFAULT 0
+    probe INTEGER NOT NULL DEFAULT 0,
+    banned_until INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
-CREATE INDEX exit_heeded ON exit (name) WHERE failures + quarantined_until + cap > 0;
+CREATE INDEX exit_heeded ON exit (name) WHERE failures + quarantined_until + cap + banned_until > 0;
 CREATE INDEX exit_probed ON exit (probe) WHERE probe > 0;
 
 -- AUTOINCREMENT: a cursor never meets a number again that it has passed.
