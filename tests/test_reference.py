@@ -15,6 +15,7 @@ from shoal.settings import (
     ScraperSettings,
     ServeSettings,
     Settings,
+    TorSettings,
 )
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -45,13 +46,14 @@ def test_every_option_says_what_it_does() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [Settings, ScraperSettings, LaneSettings, PoolSettings, RouteSettings, ServeSettings, GuardSettings]
+    "model",
+    [Settings, ScraperSettings, LaneSettings, PoolSettings, RouteSettings, ServeSettings, GuardSettings, TorSettings],
 )
 def test_every_setting_is_documented_with_its_unit(model: type[Settings]) -> None:
     page = settings_page()
     for name, field in model.model_fields.items():
         assert field.description, name
-        if name not in ("scrapers", "lanes", "exits", "route", "serve", "guard"):
+        if name not in ("scrapers", "lanes", "exits", "route", "serve", "guard", "tor"):
             assert f"| `{name}` | " in page
         if name in ("delay", "site_delay", "timeout", "ttl", "results_ttl"):
             assert "Unit: seconds." in field.description

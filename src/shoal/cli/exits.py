@@ -72,7 +72,7 @@ def add(
 
         shoal exits add socks5://10.0.0.5:1080 --pool shops --cap 20
     """
-    if TOR in addresses:
+    if any(parse_exit(address).scheme == TOR for address in addresses):
         raise UsageError('Tor cannot be added while workers run: give a pool `ways = ["tor"]` in shoal.toml.')
     exits = [
         NewExit(parse_exit(address).name, address.strip(), tuple(pools or [DEFAULT_POOL]), cap) for address in addresses
@@ -124,6 +124,8 @@ def ban(
         shoal exits ban 10.0.0.5:1080 --site shop.example --for 3600
     """
 
+    _one_exit(name)
+
     async def work(store: Engine) -> None:
         await store.exits.ban(name, millis(seconds), site)
 
@@ -141,6 +143,8 @@ def release(
 
         shoal exits release 10.0.0.5:1080
     """
+
+    _one_exit(name)
 
     async def work(store: Engine) -> None:
         await store.exits.release(name, site)
@@ -213,6 +217,11 @@ def _known(settings: Settings, asked_for: Collection[str] = ()) -> tuple[Moment,
 async def _stored(settings: Settings) -> tuple[Moment, list[ExitRecord]]:
     async with opened(settings, create=False) as store:
         return await store.reader.now(), list(await store.exits.all())
+
+
+def _one_exit(name: str) -> None:
+    if name == TOR:
+        raise UsageError("Each worker has a Tor exit of its own. Name one; `shoal exits list` shows those there are.")
 
 
 def _of_a_worker(record: ExitRecord) -> bool:
