@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCRAPER = "benchmark"
 LANE = "bulk"
 BATCH = 64
-BULK = 10_000
+BULK = 2_000
 """Size of batches where only the result counts, not the time."""
 
 FILLERS = 2

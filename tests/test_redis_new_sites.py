@@ -9,6 +9,7 @@ import pytest
 
 from servers.redis import RedisServer, running_redis
 from servers.redis_stage import own_store, staged
+from shoal.frontier.redis.packing import Packing
 from shoal.frontier.redis.store import Store
 from shoal.testing.contract.scene import Scene, done, names, page, pages
 
@@ -126,3 +127,22 @@ async def test_stale_new_sites_are_passed_over(scene: Scene) -> None:
     served = names(await scene.claim(99))
     assert sorted(served) == sorted(["z.example/1", "y.example/0", *(f"{n}.example/2" for n in range(10))])
     assert "f" not in await kinds(scene)
+
+
+async def test_a_run_that_moves_takes_the_tasks_of_new_sites_along(scene: Scene) -> None:
+    """Of sites that nobody has looked at, of those that were looked at in vain or in the same step, and of one with a
+    list."""
+    await scene.open_run(delay=0)
+    await scene.put(*(f"{n}.example/1" for n in range(600)), *pages("many.example", 9))
+    await scene.frontier.enqueue("run", [page("0.example/file", lane="files")])
+    await scene.engine.exits.ban("direct", 5_000, "1.example")
+    first, second = await scene.claim(2, lanes=["bulk"])
+    assert names([first, second]) == ["0.example/1", "2.example/1"]
+    links = [page("met-at-once.example/1", lane="priority"), page("met-at-once.example/2", lane="priority")]
+    granted = await scene.exchange(done(first, tasks=links), want=1, lanes=["priority"])
+    assert names(granted.leases) == ["met-at-once.example/1"]
+    run = await scene.reader.run("run")
+    packing = Packing(store_of(scene), run, 1)
+    taken = [task.url async for cargo in packing.everything(await scene.now()) for task in cargo.tasks]
+    left = [*(f"https://{n}.example/1" for n in (1, *range(3, 600))), *(f"https://many.example/{n}" for n in range(9))]
+    assert sorted(taken) == sorted([*left, "https://0.example/file", "https://met-at-once.example/2"])

@@ -127,6 +127,30 @@ async def test_what_comes_back_in_between_does_not_pile_up(server: RedisServer, 
     assert rest == sorted(rest)
 
 
+async def test_links_of_several_settlements_keep_their_lanes_priorities_and_times(
+    server: RedisServer, stack: AsyncExitStack
+) -> None:
+    """They are admitted together; those that differ in anything are not taken for alike."""
+    scene = await staged(stack, own_store(server))
+    await scene.open_run(delay=0, concurrency=99)
+    await scene.put(*pages("a.example", 4))
+    links = [
+        [page("b.example/bulk"), page("b.example/file", lane="files")],
+        [page("b.example/other-file", lane="files"), page("b.example/late", lane="files", wait=5_000)],
+        [page("b.example/first", priority=1), page("b.example/short", ttl=2_000)],
+        [page("b.example/last", ttl=None), page("b.example/bulk")],
+    ]
+    leases = await scene.claim(4)
+    await scene.settle(*(done(lease, tasks=tasks) for lease, tasks in zip(leases, links, strict=True)))
+    assert names(await scene.claim(9, lanes=["files"])) == ["b.example/file", "b.example/other-file"]
+    await scene.advance(2_000)
+    assert names(await scene.claim(9, lanes=["bulk"])) == ["b.example/first", "b.example/bulk", "b.example/last"]
+    await scene.advance(3_000)
+    assert names(await scene.claim(9, lanes=["files"])) == ["b.example/late"]
+    counts = await scene.counters()
+    assert (counts.expired, counts.duplicates, counts.waiting) == (1, 1, 0)
+
+
 async def test_mass_ripening_keeps_order(server: RedisServer, stack: AsyncExitStack) -> None:
     scene = await staged(stack, own_store(server))
     await scene.open_run(delay=0, concurrency=3_000)

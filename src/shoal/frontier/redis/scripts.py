@@ -47,6 +47,9 @@ from typing import Final
 
 import msgspec
 
+_WITHIN = "return (function()"
+"""What follows the prelude is a function of its own: Lua is slow to find names of the same one from inside others."""
+
 _NEEDS = re.compile(r"^-- needs: (.*)$", re.MULTILINE)
 
 
@@ -66,7 +69,8 @@ def _read_all() -> dict[str, Script]:
     for name, text in texts.items():
         needs = _NEEDS.match(text)
         if needs is not None:
-            whole = "\n".join([*(texts[piece] for piece in needs[1].split()), text])
+            prelude, *pieces = needs[1].split()
+            whole = "\n".join([texts[prelude], _WITHIN, *(texts[piece] for piece in pieces), text, "end)()"])
             scripts[name] = Script(whole, sha1(whole.encode()).hexdigest())  # noqa: S324 - as Redis names scripts
     return scripts
 

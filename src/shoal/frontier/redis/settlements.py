@@ -20,9 +20,6 @@ PartitionOf = Callable[[str], int]
 
 HERE = -1
 
-_PLAIN = (0, 0, False, False, False)
-"""Done, and nothing came of it."""
-
 
 def settlement_groups(settlements: Iterable[Settlement], partition_of: PartitionOf) -> list[object]:
     """Settlements as `settle.lua` reads them: in their order, those of one run that follow each other together."""
@@ -46,16 +43,18 @@ def settlement_groups(settlements: Iterable[Settlement], partition_of: Partition
 
 def _rest(settlement: Settlement, partition_of: PartitionOf) -> int | tuple[object, ...]:
     """What else there is to say: mostly little."""
-    outcome = _outcome(settlement, partition_of)
-    said = (
-        settlement.requests,
-        settlement.refused,
-        settlement.duplicates,
-        _about_others(settlement, partition_of),
-    )
-    if said != (1, 0, 0, -1):
-        return (*outcome, *said)
-    return 0 if outcome is _PLAIN else outcome
+    outcome = settlement.outcome
+    if settlement.requests == 1 and type(outcome) is Done and _says_no_more(settlement):
+        return _outcome(settlement, partition_of) if outcome.items or outcome.tasks else 0
+    said = (settlement.requests, settlement.refused, settlement.duplicates, _about_others(settlement, partition_of))
+    return (*_outcome(settlement, partition_of), *said)
+
+
+def _says_no_more(of: Settlement) -> bool:
+    """Whether there is nothing but what became of its task."""
+    counted = of.refused or of.duplicates or of.saved_requests or of.saved_bytes
+    left = of.notes or of.entries or of.exits_failed or of.exits_ok
+    return not counted and not left and of.crawl_delay is None and of.pace is None
 
 
 def _about_others(settlement: Settlement, partition_of: PartitionOf) -> int | tuple[object, ...]:
@@ -90,8 +89,6 @@ def _left_behind(settlement: Settlement, partition_of: PartitionOf) -> tuple[obj
 
 def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object, ...]:
     match settlement.outcome:
-        case Done(items=(), tasks=()):
-            return _PLAIN
         case Done() as done:
             return (0, *_items(done), *_links(done.tasks, partition_of))
         case Retried(wait=wait):

@@ -38,7 +38,7 @@ _BEGINNINGS: tuple[tuple[str, type[EngineError], str], ...] = (
     ("Cluster mode is not enabled", EngineRefused, "Redis at {where} is no cluster: write redis://host:port/0."),
     ("MOVED", EngineRefused, "Redis at {where} is a part of a cluster: write redis+cluster://host:port."),
     ("NOREPLICAS", EngineUnavailable, "Redis at {where} has fewer replicas than it is told to have before it writes."),
-    ("BUSY", EngineUnavailable, "Redis at {where} is busy with a script of another program."),
+    ("BUSY", EngineUnavailable, "Redis at {where} is busy with a script that takes long."),
     (
         "invalid username-password pair",
         EngineRefused,

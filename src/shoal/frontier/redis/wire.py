@@ -29,6 +29,9 @@ _KEY = struct.Struct(">qH")
 BUCKETS = [f"{number:x}" for number in range(SEEN_BUCKETS)]
 """The names of those sets."""
 
+_HEADS = [bytes((0xA0 | length,)) if length < 32 else bytes((0xD9, length)) for length in range(1 << 8)]
+"""What stands before a short string of each length, in msgpack."""
+
 _ITEMS = struct.Struct(">BI")
 """A stored batch of items begins with their number, as msgpack; what follows is for the client alone."""
 
@@ -152,10 +155,8 @@ def decode_letter(packed: bytes) -> Letter:
 def opaque(data: bytes) -> msgspec.Raw:
     """Bytes as a msgpack string, which is what Redis' Lua reads them as (it does not know msgpack's binary type)."""
     length = len(data)
-    if length < 32:
-        return msgspec.Raw(bytes((0xA0 | length,)) + data)
     if length < 1 << 8:
-        return msgspec.Raw(bytes((0xD9, length)) + data)
+        return msgspec.Raw(_HEADS[length] + data)
     if length < 1 << 16:
         return msgspec.Raw(b"\xda" + length.to_bytes(2, "big") + data)
     return msgspec.Raw(b"\xdb" + length.to_bytes(4, "big") + data)
@@ -174,12 +175,9 @@ def task_groups(tasks: Iterable[NewTask]) -> list[list[object]]:
             flat = []
             groups.append([berth, task.priority, task.wait, -1 if task.ttl is None else task.ttl, flat])
         key = task.key
-        if key is None:
-            flat += (task.site, False, False)
-        else:
-            flat += (task.site, *seen_row(key))
+        number, bucket = (False, False) if key is None else seen_row(key)
         extra = None if task.extra is NO_EXTRA else opaque(_json(task.extra))
-        flat.append(opaque(encode((task.url, task.handler, task.depth, extra))))
+        flat += (task.site, number, bucket, opaque(encode((task.url, task.handler, task.depth, extra))))
     return groups
 
 

@@ -9,7 +9,8 @@ local LEASE, PIECES = '\220\0\18', 7
 local POLL_AT_LEAST, POLL_AT_MOST = 100, 5000 -- when those with exits of their own look again, if nothing tells
 local ended_at_claim = 0
 local leases, lease_times = {}, {}
-local same, granted_to = {}, {}
+local same, granted_to = '', {}
+local same_start, same_by, same_expires, same_pace, same_alone, same_penalty, same_exit, same_failures
 
 -- Which lines the worker may draw from, preferred lanes first, within a lane at random; and what is left in all of them.
 local function find_lines(scrapers, lanes, queues, exits, own)
@@ -151,13 +152,12 @@ end
 
 -- Count one lease on a slot and move its clocks. Answers from when until when it may start, and if it is alone.
 local function take(site, at, token, rules, pace, not_before)
-    local site_delay = rules.site_delay
-    local start_at = slot_free_at(site, at, pace)
-    if start_at < not_before then
-        start_at = not_before
+    local site_delay, start_at, begun = rules.site_delay, not_before, site[at + S_BEGUN]
+    if begun + pace > start_at or site[at + S_BLOCKED] > start_at or site[LIMITS] ~= 0 then
+        start_at = max(start_at, slot_free_at(site, at, pace))
     end
     site[at + S_LIVE] = site[at + S_LIVE] + 1
-    site[at + S_USED], site[at + S_LAST], site[at + S_BEFORE] = now, token, site[at + S_BEGUN]
+    site[at + S_USED], site[at + S_LAST], site[at + S_BEFORE] = now, token, begun
     if site_delay == 0 and rules.concurrency == 1 then
         return start_at, start_at + floor(rules.lease / 2), true
     end
@@ -197,11 +197,11 @@ local function grant(line, name, site, at, rules, pace, run, entry, id)
     lease_times[last - 1] = text(expires)
     lease_times[last] = member
     -- Most leases of a claim are the same in most respects: what is the same is packed once.
-    if not (same.start_at == start_at and same.start_by == start_by and same.expires == expires and same.pace == pace
-            and same.alone == alone and same.penalty == penalty and same.exit == exit and same.failures == failures) then
-        same = {start_at = start_at, start_by = start_by, expires = expires, pace = pace, alone = alone,
-                penalty = penalty, exit = exit, failures = failures,
-                packed = pack(exit, start_at, start_by, expires, pace, alone, penalty, failures)}
+    if not (same_start == start_at and same_by == start_by and same_expires == expires and same_pace == pace
+            and same_alone == alone and same_penalty == penalty and same_exit == exit and same_failures == failures) then
+        same_start, same_by, same_expires, same_pace = start_at, start_by, expires, pace
+        same_alone, same_penalty, same_exit, same_failures = alone, penalty, exit, failures
+        same = pack(exit, start_at, start_by, expires, pace, alone, penalty, failures)
     end
     local whose = line.whose
     if not whose or line.whose_run ~= run or line.whose_exit ~= exit then
@@ -212,7 +212,7 @@ local function grant(line, name, site, at, rules, pace, run, entry, id)
     leases[last] = token .. whose .. name_head .. name .. (line.auto_ack and '' or entry)
     local piece = PIECES * (granted_count - 1)
     granted[piece + 1], granted[piece + 2], granted[piece + 3], granted[piece + 4] = LEASE, entry, line.packed, name_head
-    granted[piece + 5], granted[piece + 6], granted[piece + 7] = name, token, same.packed
+    granted[piece + 5], granted[piece + 6], granted[piece + 7] = name, token, same
     granted_to[run] = (granted_to[run] or 0) + 1
 end
 
@@ -303,9 +303,8 @@ end
 
 -- Visit a site: grant what can be granted. Answers when it may be visited again, or nil if nothing is left there.
 local function visit(place, name, want, horizon)
-    local line, exits = place.line, place.exits
-    local queue, site = queue_of(line.number, name), site_of(name)
-    local rules = rules_of(site)
+    local line, exits, site = place.line, place.exits, site_of(name)
+    local queue, rules = queues[line.number][name], rules_of(site)
     if not exits[2] and not known_exits.any and site[LIMITS] == 0 and rules.site_delay == 0 
             and (rules.concurrency == 1 or rules.delay > 0) and not is_empty(queue) then
         return visit_plainly(line, name, queue, site, rules, exits[1], horizon)

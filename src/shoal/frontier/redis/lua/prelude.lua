@@ -1,7 +1,7 @@
 -- What every script begins with: the question as one msgpack blob, the moment it happens at, and batches of calls.
 -- KEYS[1] is the tag of the partition; every key of the script begins with it, so that all are in one slot of a cluster.
 local call, pack, unpack_all, unpack_some = redis.call, cmsgpack.pack, cmsgpack.unpack, cmsgpack.unpack_limit
-local floor, max, min, cut, byte = math.floor, math.max, math.min, string.sub, string.byte
+local floor, max, min, cut, byte, type = math.floor, math.max, math.min, string.sub, string.byte, type
 local base = KEYS[1] .. ':'
 local ask = cmsgpack.unpack(ARGV[1])
 local now, partitions, partition = ask[1], ask[2], ask[3]

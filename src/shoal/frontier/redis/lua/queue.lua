@@ -285,7 +285,11 @@ local function pop(line, name, data)
         end
     end
     change_queue(line, name)
-    return table.remove(data, FIRST)
+    local entry = data[FIRST]
+    for at = FIRST, #data do
+        data[at] = data[at + 1]
+    end
+    return entry
 end
 
 -- The last task of a site has gone: there is nothing to visit it for.
