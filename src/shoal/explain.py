@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from shoal.clock import Millis, Moment
 from shoal.frontier.exits import ExitRecord
-from shoal.frontier.protocol import SiteRecord, SlotRecord, Whereabouts
+from shoal.frontier.protocol import Counters, SiteRecord, SlotRecord, Whereabouts
 from shoal.task import DIRECT, RunState, State
 
 
@@ -19,7 +19,8 @@ class Surroundings:
     """What is known about a task's surroundings, all at one moment.
 
     `exits`: names of the exits in the task's pool. `health`: what the store knows about exits. `staffed`: whether any
-    worker that was seen lately works this scraper; None = it is not known. `by_tor`: workers bring exits of their own.
+    live worker works this scraper in this lane; None = it is not known. `by_tor`: workers bring exits of their own.
+    `disallowed`: whether robots.txt, as it was last read, disallows the URL. `ends`: the counters of its run.
     """
 
     now: Moment
@@ -29,6 +30,8 @@ class Surroundings:
     health: Sequence[ExitRecord] = ()
     staffed: bool | None = None
     by_tor: bool = False
+    disallowed: bool = False
+    ends: Counters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,11 @@ def explain(found: Whereabouts, around: Surroundings) -> Explanation:
     """Say where a task is, when it can be fetched at the earliest, and why then."""
     if found.state is State.WAITING:
         return _waiting(found, around)
-    return Explanation(_ended(found, around.now))
+    return Explanation(_out_of_line(found, around))
 
 
-def _ended(found: Whereabouts, now: Moment) -> str:
+def _out_of_line(found: Whereabouts, around: Surroundings) -> str:
+    now = around.now
     match found.state:
         case State.LEASED:
             left = _span((found.lease_until or now) - now)
@@ -66,7 +70,26 @@ def _ended(found: Whereabouts, now: Moment) -> str:
             reason = f" ({found.reason.blame}): {found.reason.text}" if found.reason else ""
             return f"It is a dead letter after {tried}{crashed}{reason}."
         case _:
-            return "It has ended: done, dropped (robots.txt, a handler), expired or cancelled."
+            return _ended(around)
+
+
+def _ended(around: Surroundings) -> str:
+    """A store forgets tasks that have ended. What the run has counted, and robots.txt, say how it can have ended."""
+    counts = around.ends or Counters(done=1, dropped=1, expired=1, cancelled=1)
+    if around.disallowed and counts.dropped:
+        return "It was dropped: robots.txt disallows it."
+    ways = {
+        "It is done": counts.done,
+        "It was dropped by its handler, or because of robots.txt": counts.dropped,
+        "It has expired: it waited for longer than its time to live": counts.expired,
+        "It was cancelled with its run": counts.cancelled,
+    }
+    possible = [sentence for sentence, number in ways.items() if number]
+    if len(possible) == 1:
+        return f"{possible[0]}."
+    words = {"done": counts.done, "dropped (robots.txt, a handler)": counts.dropped, "expired": counts.expired}
+    names = [word for word, number in {**words, "cancelled": counts.cancelled}.items() if number]
+    return f"It has ended: {', '.join(names[:-1])} or {names[-1]}." if names else "It has ended."
 
 
 def _waiting(found: Whereabouts, around: Surroundings) -> Explanation:
@@ -91,7 +114,9 @@ def _of_the_run(found: Whereabouts, around: Surroundings) -> list[Cause]:
     if found.run_state is RunState.CANCELLED:
         causes.append(Cause("Its run was cancelled: it will not be fetched.", None))
     if around.staffed is False:
-        causes.append(Cause(f"No worker for the scraper {found.scraper} in this lane has been seen lately.", None))
+        causes.append(Cause(f"No live worker works on {found.scraper} in the lane {found.lane}.", None))
+    if around.disallowed:
+        causes.append(Cause("robots.txt disallows it: it will be dropped when its turn comes, if its scraper obeys."))
     return causes
 
 
@@ -114,9 +139,19 @@ def _of_the_site(around: Surroundings) -> list[Cause]:
         why = f": {site.cause}" if site.cause else ""
         text = f"The whole site is backing off{why}; {_span(site.blocked_until - around.now)} to go."
         causes.append(Cause(text, site.blocked_until))
+    elif site.site_delay and _site_clock(around) > around.now:
+        wait = _span(site.next_at - around.now)
+        pace = f"one request each {_span(site.site_delay)} over all exits"
+        causes.append(Cause(f"The clock of the whole site: {wait} to go, {pace}.", site.next_at))
     if site.probing:
         causes.append(Cause("A rate limit of the site is over; one request goes first before the rest follow."))
     return causes
+
+
+def _site_clock(around: Surroundings) -> Moment:
+    """When the clock over all exits lets the next request start; 0 where the slots alone decide."""
+    soonest = min((max(slot.next_at, slot.blocked_until) for slot in around.slots), default=0)
+    return around.site.next_at if around.site is not None and around.site.next_at > soonest else 0
 
 
 def _of_the_exits(around: Surroundings) -> list[Cause]:
@@ -141,6 +176,8 @@ def _closed(name: str, slot: SlotRecord | None, health: ExitRecord | None, aroun
     if health is not None and health.quarantined_until > now:
         wait = _span(health.quarantined_until - now)
         return Cause(f"{name} is quarantined after {health.failures} failures; {wait} to go.", health.quarantined_until)
+    if health is not None and 0 < health.cap <= health.live:
+        return Cause(f"{name} has {health.live} requests in flight over all sites, and may not have more.", now)
     if slot is None:
         return None
     if slot.blocked_until > now:

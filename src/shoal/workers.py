@@ -46,6 +46,11 @@ def takes_on(record: WorkerRecord, run: Run) -> bool:
     return run.scraper in duties.scrapers and (duties.queues is None or run.queue in duties.queues)
 
 
+def works_lane(record: WorkerRecord, run: Run, lane: str) -> bool:
+    """Whether a worker takes on what waits for a run in this lane."""
+    return takes_on(record, run) and lane in record.info.duties.lanes
+
+
 def is_left_alone(run: Run, records: Iterable[WorkerRecord]) -> bool:
     """Whether a run has work to be done now, and no live worker takes it on."""
     under_way = run.ended_at is None and run.state.value in ("open", "running") and run.counters.remaining > 0

@@ -11,11 +11,14 @@ from shoal.cli.text import duration, moment, print_json, print_line
 from shoal.clock import Moment, iso
 from shoal.exits import TOR
 from shoal.explain import Explanation, Surroundings, explain
+from shoal.fetch.robots import RobotsBook, origin_of
 from shoal.frontier.protocol import Engine, Whereabouts
 from shoal.pools import exits_in, pools_from
+from shoal.settings import Settings
 from shoal.settings_file import load
 from shoal.task import DEFAULT_POOL
 from shoal.url import dedup_key, normalise, site_of
+from shoal.workers import lives, works_lane
 
 
 def explain_(
@@ -35,25 +38,14 @@ def explain_(
     """
     address = normalise(url)
     settings = load(config, {"engine": engine})
-    own = pools_from(settings)
 
     async def work(store: Engine) -> tuple[Moment, list[tuple[Whereabouts, Explanation]]]:
         run_id = None if run is None else (await find_run(store.reader, run)).run_id
-        site = site_of(address)
-        found = await store.reader.whereabouts(site, address, dedup_key(address), run_id)
-        now = await store.reader.now()
-        record, slots = await store.reader.site(site), await store.reader.slots(site)
-        health = await store.exits.all()
-        explained = []
-        for place in found:
-            pool = place.pool or DEFAULT_POOL
-            names = exits_in(pool, own, health, now, all_of_them=True)
-            by_tor = TOR in own and pool in own[TOR].pools
-            around = Surroundings(now, record, slots, names, health, by_tor=by_tor)
-            explained.append((place, explain(place, around)))
-        return now, explained
+        return await look_up(store, settings, address, run_id)
 
     now, explained = with_engine(engine, config, work)
+    if address != url.strip():
+        say(f"It is known as {address}: what differs only in spelling is a duplicate, and is fetched once.")
     if as_data:
         print_json([_as_json(place, said) for place, said in explained])
     elif not explained:
@@ -62,6 +54,38 @@ def explain_(
     else:
         for place, said in explained:
             _print(place, said, now)
+
+
+async def look_up(
+    store: Engine, settings: Settings, address: str, run_id: str | None = None
+) -> tuple[Moment, list[tuple[Whereabouts, Explanation]]]:
+    """Where a normalised URL is, in each run that has seen it or in one, and why; and when that was looked up."""
+    own = pools_from(settings)
+    reader = store.reader
+    site = site_of(address)
+    found = await reader.whereabouts(site, address, dedup_key(address), run_id)
+    now = await reader.now()
+    record, slots, workers = await reader.site(site), await reader.slots(site), await reader.workers()
+    health = await store.exits.all()
+    rules = await RobotsBook(store.cache, settings.agent).known(origin_of(address))
+    disallowed = rules is not None and not rules.unavailable and not rules.allowed(address)
+    explained = []
+    for place in found:
+        pool = place.pool or DEFAULT_POOL
+        run = await reader.run(place.run_id)
+        around = Surroundings(
+            now,
+            record,
+            slots,
+            exits_in(pool, own, health, now, all_of_them=True),
+            health,
+            staffed=any(lives(worker) and works_lane(worker, run, place.lane or "") for worker in workers),
+            by_tor=TOR in own and pool in own[TOR].pools,
+            disallowed=disallowed,
+            ends=run.counters,
+        )
+        explained.append((place, explain(place, around)))
+    return now, explained
 
 
 def _print(place: Whereabouts, said: Explanation, now: Moment) -> None:

@@ -1,0 +1,201 @@
+"""Why is this URL waiting? Every place that a task can be in, and every cause, on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from command_line import shoal
+from engine_urls import ENGINES, empty_store
+from servers.redis_stage import Stage
+from shoal.cli.explain import look_up
+from shoal.engines import open_engine
+from shoal.explain import Explanation
+from shoal.fetch.robots import RobotsBook
+from shoal.frontier.protocol import Ask, Duties, Enqueued, WorkerInfo
+from shoal.outcome import Blame, Reason
+from shoal.settings import Settings
+from shoal.task import NewTask
+from shoal.testing.contract.scene import (
+    Scene,
+    dead,
+    done,
+    dropped,
+    exit_failed,
+    page,
+    pages,
+    retried,
+    snoozed,
+)
+from shoal.testing.jump_clock import JumpClock
+from shoal.url import dedup_key
+
+EXITS = ("127.0.0.2", "127.0.0.3")
+
+
+def leaving_by(*addresses: str) -> Settings:
+    """Settings whose usual pool has these addresses of this machine as exits."""
+    return Settings(exits={"default": {"ways": [f"source://{address}" for address in addresses]}})  # type: ignore[dict-item]
+
+
+TWO_EXITS = leaving_by(*EXITS)
+
+
+class Explained(Scene):
+    """A scene in which one can ask. Its tasks are known by their URLs, as those of real runs are."""
+
+    async def put(self, *tasks: NewTask | str, run: str = "run") -> Enqueued:
+        named = [page(task) if isinstance(task, str) else task for task in tasks]
+        return await self.frontier.enqueue(run, [replace(task, key=dedup_key(task.url)) for task in named])
+
+    async def ask_about(self, name: str, settings: Settings | None = None) -> Explanation:
+        await self.staff("bulk", "priority")
+        _, [(_, said)] = await look_up(self.engine, settings or Settings(), f"https://{name}")
+        return said
+
+    async def staff(self, *lanes: str) -> None:
+        """A worker works these lanes, and has nothing to do now."""
+        info = WorkerInfo("w9", "another machine", 1, 1, duties=Duties(("shop",), lanes))
+        await self.frontier.exchange(Ask(info, ["shop"], lanes, {"default": ["direct"]}, 0))
+
+    async def wait_of(self, name: str, settings: Settings | None = None) -> tuple[int | None, str]:
+        """Milliseconds until it can be fetched at the earliest, and all causes."""
+        said = await self.ask_about(name, settings)
+        earliest = None if said.earliest is None else said.earliest - await self.now()
+        return earliest, " ".join(cause.text for cause in said.causes)
+
+
+@pytest.fixture(params=ENGINES)
+async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Explained]:
+    clock = JumpClock()
+    with empty_store(request.param, tmp_path) as url:
+        engine = await open_engine(url, clock=clock)
+        yield Explained(Stage(engine, clock))
+        await engine.close()
+
+
+async def test_where_it_is(scene: Explained) -> None:
+    """Waiting behind others, leased by somebody, done, dead, dropped, disallowed, expired, cancelled, never seen."""
+    await scene.open_run(delay=1_000)
+    await scene.put(*pages("a.example", 4))
+    assert (await scene.ask_about("a.example/2")).where == "It waits in the lane bulk; 2 of its site are before it."
+    lease = await scene.claim_one(by="w7")
+    said = await scene.ask_about("a.example/0")
+    assert said.where == "It is being worked on: worker w7, exit direct; the lease ends in 5.0 min."
+    said = await scene.ask_about("a.example/1")
+    assert said.where == "It waits in the lane bulk; nothing of its site is before it."
+    await scene.settle(done(lease))
+    assert (await scene.ask_about("a.example/0")).where == "It is done."
+    await scene.put("b.example/0", "d.example/0")
+    by_site = {lease.task.site: lease for lease in await scene.claim(9)}
+    await scene.settle(dead(by_site["b.example"], Reason(Blame.URL, "HTTP 404")), dropped(by_site["d.example"]))
+    assert (await scene.ask_about("b.example/0")).where == "It is a dead letter after 1 attempt (url): HTTP 404."
+    assert (await scene.ask_about("d.example/0")).where == "It has ended: done or dropped (robots.txt, a handler)."
+    book = RobotsBook(scene.engine.cache, Settings().agent)
+    await book.learn("https://d.example", 200, b"User-agent: *\nDisallow: /")
+    assert (await scene.ask_about("d.example/0")).where == "It was dropped: robots.txt disallows it."
+    await scene.put("d.example/1")
+    assert "robots.txt disallows it: it will be dropped" in (await scene.wait_of("d.example/1"))[1]
+    assert (await look_up(scene.engine, Settings(), "https://z.example/"))[1] == []
+    await scene.open_run("short")
+    await scene.put(page("e.example/0", ttl=500), run="short")
+    assert "It expires in 500 ms." in (await scene.wait_of("e.example/0"))[1]
+    await scene.advance(500)
+    await scene.sweep_all()
+    assert (await scene.ask_about("e.example/0")).where.startswith("It has expired: ")
+    await scene.open_run("ended")
+    await scene.put("f.example/0", run="ended")
+    await scene.frontier.cancel_run("ended")
+    await scene.sweep_all()
+    assert (await scene.ask_about("f.example/0")).where == "It was cancelled with its run."
+
+
+async def test_clocks(scene: Explained) -> None:
+    """Of the slot, of the site, of the task itself, and those that are before it; the latest decides."""
+    await scene.open_run(delay=10_000)
+    await scene.put("now.example/0", *pages("a.example", 4))
+    assert await scene.wait_of("now.example/0") == (0, "")
+    lease = next(lease for lease in await scene.claim(9) if lease.task.site == "a.example")
+    await scene.settle(done(lease))
+    await scene.advance(1_000)
+    wait, why = await scene.wait_of("a.example/1")
+    assert (wait, why) == (9_000, "The clock of direct at this site: 9.0 s to go, one request each 10.0 s.")
+    wait, why = await scene.wait_of("a.example/3")
+    assert wait == 20_000
+    assert "2 tasks go first, at 10.0 s each over 1 exit(s): about 20.0 s." in why
+    await scene.open_run("paced", delay=1_000, site_delay=5_000)
+    await scene.put(*pages("b.example", 3), run="paced")
+    await scene.settle(done(await scene.claim_one(exits=EXITS, queues=["paced"])))
+    wait, why = await scene.wait_of("b.example/1", TWO_EXITS)
+    assert (wait, why) == (5_000, "The clock of the whole site: 5.0 s to go, one request each 5.0 s over all exits.")
+    await scene.open_run("again", delay=1_000)
+    await scene.put("c.example/0", run="again")
+    await scene.settle(retried(await scene.claim_one(queues=["again"]), 30_000))
+    await scene.advance(500)
+    wait, why = await scene.wait_of("c.example/0")
+    assert wait == 29_500
+    assert "It waits for its own time, after failure number 1: 29.5 s. The clock of direct" in why
+
+
+async def test_limits_and_exits(scene: Explained) -> None:
+    """A rate limit of the slot, with what was said; of the site; exits in quarantine; a pool that has none."""
+    await scene.open_run(delay=0, limit_exits=2)
+    await scene.put(*pages("a.example", 5), page("far.example/0", pool="far"))
+    assert await scene.wait_of("far.example/0") == (None, "Its pool has no exits.")
+    limited = await scene.claim_one(exits=EXITS)
+    await scene.settle(snoozed(limited, 60_000))
+    assert await scene.wait_of("a.example/1") == (0, ""), "by another exit it can go"
+    wait, why = await scene.wait_of("a.example/1", leaving_by(limited.exit))
+    assert wait == 60_000
+    assert f"{limited.exit} backs off from the site: rate limited (HTTP 429); 60.0 s to go." in why
+    await scene.settle(snoozed(await scene.claim_one(exits=EXITS), 90_000))
+    wait, why = await scene.wait_of("a.example/1", TWO_EXITS)
+    assert wait is not None
+    assert wait >= 60_000
+    assert "The whole site is backing off: rate limited (HTTP 429);" in why
+    await scene.put("b.example/0")
+    for _ in range(6):
+        await scene.settle(exit_failed(await scene.claim_one(exits=EXITS)))
+    wait, why = await scene.wait_of("b.example/0", TWO_EXITS)
+    assert wait == 30_000
+    assert "None of its 2 exits is free. The first will be: 127.0.0.2 is quarantined after 3 failures; 30.0 s" in why
+
+
+async def test_nobody_comes_for_it(scene: Explained) -> None:
+    """A paused run, alone or in a queue with others; a lane that no live worker works."""
+    for queue in (None, "shared"):
+        await scene.open_run(f"paused {queue}", queue=queue)
+        await scene.put(f"{queue}.example/0".lower(), run=f"paused {queue}")
+        await scene.frontier.pause_run(f"paused {queue}")
+        assert await scene.wait_of(f"{queue}.example/0".lower()) == (None, "Its run is paused.")
+    await scene.open_run()
+    await scene.put(page("a.example/0", lane="files"), "b.example/0")
+    assert await scene.wait_of("a.example/0") == (None, "No live worker works on shop in the lane files.")
+    assert await scene.wait_of("b.example/0") == (0, "")
+    await scene.advance(60_000)
+    _, [(_, said)] = await look_up(scene.engine, Settings(), "https://b.example/0")
+    assert said.earliest is None, "a worker that has not been heard of for a minute does not live"
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.py").write_text(
+        "from shoal import Scraper\nx = Scraper('x', start='http://a.example/b', mode='distributed')\n"
+        "x.page(lambda page: None)\n"
+    )
+    assert shoal("run", "x.py").returncode == 0
+    said = shoal("explain", "HTTP://a.example:80/%62#c")
+    assert said.returncode == 0
+    assert "It waits in the lane bulk; nothing of its site is before it." in said.stdout
+    assert "No live worker works on x in the lane bulk." in said.stdout
+    assert "At the earliest: when that is changed." in said.stdout
+    assert "It is known as http://a.example/b: what differs only in spelling is a duplicate" in said.stderr
+    unknown = shoal("explain", "http://a.example/c")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "No run has seen http://a.example/c." in unknown.stderr
+    wrong = shoal("explain", "a.example/c")
+    assert wrong.returncode == 2
+    assert len(wrong.stderr.splitlines()) == 1
