@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.audit import RequestRecord, Robots, Rule, audit, read, written
+from command_line import shoal
+from shoal.audit import RequestRecord, Robots, Rule, audit, read, stream_of, written
+from shoal.engines import open_engine
+from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
+from shoal.kept import Note
+from shoal.task import Policy
 
 RECORD = RequestRecord("a.example", "direct", 1000, 0, 50, 200, 1000, 0, 1, Robots.ALLOWED)
 
@@ -61,6 +70,65 @@ def test_too_many_at_once() -> None:
 
 def test_robots_that_were_not_asked_are_counted() -> None:
     assert audit([request(0, robots=Robots.IGNORED), request(5000)]).ignored == 1
+
+
+def test_a_request_that_robots_txt_disallows() -> None:
+    report = audit([request(0), request(5000, robots=Robots.DISALLOWED), request(9000, robots=Robots.FILE)])
+    [breach] = report.breaches
+    assert (breach.rule, breach.site, breach.at, report.clean) == (Rule.ROBOTS, "a.example", 5000, False)
+
+
+FORGED: dict[str, tuple[list[RequestRecord], str]] = {
+    "delay": (
+        [request(0), request(5000), request(5400), request(9000)],
+        "BROKEN delay: a.example by direct at ",
+    ),
+    "site_delay": (
+        [request(0, site_delay=500, delay=0), request(300, site_delay=500, delay=0, exit="two")],
+        "BROKEN site delay: a.example at ",
+    ),
+    "concurrency": (
+        [request(0, delay=0, took=100), request(50, delay=0, took=100)],
+        "BROKEN concurrency: a.example by direct at ",
+    ),
+    "robots": (
+        [request(0), request(5000, robots=Robots.DISALLOWED)],
+        "BROKEN robots.txt: a.example by direct at ",
+    ),
+}
+
+
+def test_a_forged_log_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every kind, by the command, with exit code 1 and the worst gap; the log without the forgery is clean."""
+    monkeypatch.chdir(tmp_path)
+    logs = {"clean": [request(0), request(5000, robots=Robots.IGNORED), request(9000)]}
+    logs |= {kind: log for kind, (log, _) in FORGED.items()}
+    asyncio.run(_write_logs(tmp_path, logs))
+    for kind, (_, sentence) in FORGED.items():
+        said = shoal("audit", kind)
+        assert said.returncode == 1, said
+        assert sentence in said.stdout
+        assert "1 breach in all." in said.stdout
+    assert (
+        "Smallest gap: 400 ms at a.example by direct, where 1000 ms were asked for." in shoal("audit", "delay").stdout
+    )
+    told = json.loads(shoal("audit", "robots", "--json").stdout)
+    assert (told["clean"], told["broken"], told["breaches"][0]["rule"]) == (False, 1, "robots.txt")
+    clean = shoal("audit", "clean")
+    assert (clean.returncode, "No rule was broken." in clean.stdout) == (0, True)
+    assert "1 request made without asking robots.txt (obey_robots=False)." in clean.stdout
+
+
+async def _write_logs(folder: Path, logs: dict[str, list[RequestRecord]]) -> None:
+    engine = await open_engine(f"sqlite:///{folder}/shoal.db")
+    try:
+        for run_id, records in logs.items():
+            await engine.frontier.create_run(NewRun(run_id, "shop", Policy()))
+            notes = [Note(stream_of(run_id), written([record])) for record in reversed(records)]
+            me = WorkerInfo("w", "elsewhere", 1, 1)
+            await engine.frontier.exchange(Ask(me, ["shop"], ["bulk"], {"default": ["direct"]}, 0, notes=notes))
+    finally:
+        await engine.close()
 
 
 @given(st.lists(st.integers(0, 100_000), max_size=40), st.integers(1, 3000))

@@ -10,13 +10,19 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from shoal.audit import Rule, audit, read, stream_of
 from shoal.fetch import robots
 from shoal.frontier.sqlite.engine import SqliteEngine
+from shoal.scraper import Scraper
 from shoal.testing.hostile import connection
 from shoal.testing.hostile.call import Call
 from shoal.testing.hostile_site import HostileSite, Robots, RobotsAt, RobotsKind
 from shoal.testing.jump_clock import JumpClock
 from shoal.work import executor, permission
+from shoal.work.held import HeldLease
+from shoal.work.permission import Permission
+from shoal.work.verdict import Judge
+from shoal.work.visit import Visit
 from working import Crawled, crawl, opened, reader
 
 HERE, THERE, BEYOND = "127.0.0.1", "127.0.0.2", "127.0.0.3"
@@ -182,6 +188,25 @@ async def test_who_does_not_ask_says_so_once(
         ("test", "obey_robots=False", "warning")
     ]
     assert (crawled.counters.done, asked(site, HERE).count("/robots.txt")) == (2, 0)
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+async def test_the_log_bears_witness_whatever_was_decided(
+    engine: SqliteEngine, site: HostileSite, obeys: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If we did not keep to robots.txt although we say that we do, the audit would say so."""
+    site.robots[HERE] = RobotsKind.DISALLOW_PRIVATE
+
+    async def careless(self: Permission, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> None:
+        await self.rules(held, visit, scraper, judge)
+
+    if not obeys:
+        monkeypatch.setattr(Permission, "refusal", careless)
+    await visit(engine, site)
+    notes = await engine.reader.notes(stream_of("run"))
+    report = audit([record for body in notes.bodies for record in read(body)])
+    assert report.requests == len(site.log)
+    assert [breach.rule for breach in report.breaches] == ([] if obeys else [Rule.ROBOTS])
 
 
 async def test_a_crawl_delay_is_capped_by_the_setting(engine: SqliteEngine, site: HostileSite) -> None:

@@ -32,6 +32,8 @@ class Robots(StrEnum):
     """It was a request for robots.txt itself."""
     IGNORED = "i"
     """The scraper says `obey_robots=False`."""
+    DISALLOWED = "d"
+    """It was disallowed, or not known to be allowed, when it was made: this must not happen."""
 
 
 class RequestRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -78,11 +80,12 @@ class Rule(StrEnum):
     DELAY = "delay"
     SITE_DELAY = "site delay"
     CONCURRENCY = "concurrency"
+    ROBOTS = "robots.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A rule that was broken: where, when, by how much. For CONCURRENCY the figures are numbers of requests."""
+    """A rule that was broken: where, when, by how much: milliseconds, or for CONCURRENCY and ROBOTS, requests."""
 
     rule: Rule
     site: str
@@ -143,6 +146,8 @@ def audit(records: Iterable[RequestRecord]) -> Report:
         report.requests += 1
         report.answers[record.status] = report.answers.get(record.status, 0) + 1
         report.ignored += record.robots is Robots.IGNORED
+        if record.robots is Robots.DISALLOWED:
+            _note(report, Breach(Rule.ROBOTS, record.site, record.exit, record.at, 1, 0))
         slots.setdefault((record.site, record.exit), Line()).add(record, record.delay)
         if record.site_delay:
             sites.setdefault(record.site, Line()).add(record, record.site_delay)

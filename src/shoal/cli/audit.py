@@ -1,10 +1,11 @@
 """`shoal audit`: prove that we were polite."""
 
 from hashlib import blake2b
+from typing import assert_never
 
 import typer
 
-from shoal.audit import Report, RequestRecord, Rule, audit, read, stream_of
+from shoal.audit import Breach, Report, RequestRecord, Rule, audit, read, stream_of
 from shoal.cli.frame import say
 from shoal.cli.opening import find_run, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption, RunArgument
@@ -77,12 +78,21 @@ def _print(run: Run, report: Report) -> None:
     if missing > 0:
         print_line(f"{count(missing, 'request')} are counted and not in the log.")
     for breach in report.breaches:
-        what = "requests at once" if breach.rule is Rule.CONCURRENCY else "ms apart"
         where = breach.site if breach.exit is None else f"{breach.site} by {breach.exit}"
-        print_line(
-            f"BROKEN {breach.rule.value}: {where} at {moment(breach.at)}: {breach.found} {what}, not {breach.allowed}."
-        )
+        print_line(f"BROKEN {breach.rule.value}: {where} at {moment(breach.at)}: {_how(breach)}.")
     print_line("No rule was broken." if report.clean else f"{count(report.broken, 'breach', 'breaches')} in all.")
+
+
+def _how(breach: Breach) -> str:
+    match breach.rule:
+        case Rule.DELAY | Rule.SITE_DELAY:
+            return f"{breach.found} ms apart, not {breach.allowed}"
+        case Rule.CONCURRENCY:
+            return f"{breach.found} requests at once, not {breach.allowed}"
+        case Rule.ROBOTS:
+            return "a request that it disallows"
+        case rule:
+            assert_never(rule)
 
 
 def _as_json(run: Run, report: Report) -> dict[str, object]:

@@ -163,7 +163,7 @@ class Executor:
                     return refusal
             await held.next_start()
             asked_at = self._clock.elapsed()
-            robots = Robots.ALLOWED if scraper.obey_robots else Robots.IGNORED
+            robots = self._permission.witnessed(visit) if scraper.obey_robots else Robots.IGNORED
             response = await held.fetch(self._fetcher, _request(visit, held, scraper, spool), robots)
             if visit.recollection is not None:
                 response = visit.recollection.confirmed(response)

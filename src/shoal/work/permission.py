@@ -58,8 +58,7 @@ class Permission:
             return rules
         if rules.crawl_delay and rules.crawl_delay > held.delay:
             visit.crawl_delay = rules.crawl_delay
-        named = visit.extra.kind is Kind.SITEMAP and rules.names_sitemap(visit.url)
-        if not named and not rules.allowed(visit.url):
+        if not _allows(rules, visit):
             if rules.unavailable:
                 reason = Reason(Blame.HOST, "robots.txt could not be had")
                 return judge.failure(held.lease, reason, wait=KEPT_WITHOUT_ANSWER)
@@ -69,6 +68,11 @@ class Permission:
                 return Snoozed()  # it was granted at a pace that is too fast; the next one will be right
             held.delay = visit.crawl_delay
         return None
+
+    def witnessed(self, visit: Visit) -> Robots:
+        """What robots.txt says about a request that is made now, for the log: whatever was decided before."""
+        rules = self._robots.remembered(visit.origin)
+        return Robots.ALLOWED if rules is None or _allows(rules, visit) else Robots.DISALLOWED
 
     async def rules(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> RobotsRules | Outcome:
         """What the robots.txt of the visited origin says; or how the visit ends because that cannot be told now."""
@@ -184,6 +188,10 @@ class _Question:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.limited: Snoozed | None = None
+
+
+def _allows(rules: RobotsRules, visit: Visit) -> bool:
+    return rules.allowed(visit.url) or (visit.extra.kind is Kind.SITEMAP and rules.names_sitemap(visit.url))
 
 
 def _request(url: str, held: HeldLease, scraper: Scraper) -> Fetch:
