@@ -182,3 +182,36 @@ def test_what_is_not_html_counts_as_it_is() -> None:
     assert content_hash(b'{"a": 1}', kind) != content_hash(b'{"a":  1}', kind)
     assert content_hash(b"\xff<", HTML) == content_hash(b"\xff<", HTML)
     assert content_hash(b"", {}) == content_hash(b" ", {})
+
+
+DYING = """
+import os, signal
+from pathlib import Path
+from shoal import Scraper
+
+watch = Scraper("watch", start={start!r}, delay=0, obey_robots=False, cache=60)
+
+
+@watch.page
+def read(page):
+    with open("looks", "a") as looks:
+        looks.write(f"{{page.unchanged}}\\n")
+    if not Path("died").exists():
+        Path("died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {{"unchanged": page.unchanged}}
+"""
+
+
+def test_a_visit_whose_worker_was_killed_has_not_been_seen(site: tuple[str, Path], tmp_path: Path) -> None:
+    base, log = site
+    (tmp_path / "watch.py").write_text(DYING.format(start=[f"{base}/etag/a"]))
+    command = [SHOAL, "run", "watch.py", "-q"]
+    assert subprocess.run(command, check=False, timeout=60).returncode == -signal.SIGKILL
+    assert changes()[0] == []
+    assert subprocess.run([*command, "--resume"], check=False, timeout=60).returncode == 0
+    assert changes()[0] == [("new", f"{base}/etag/a")]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 0
+    assert (tmp_path / "looks").read_text().split() == ["False", "False", "True"]
+    assert [entry.status for entry in AccessLog.read(log)] == [200, 200], "nothing is kept of what was not settled"
+    assert changes()[0] == [("new", f"{base}/etag/a")]
