@@ -62,6 +62,13 @@ async def _unasked(call: Call, _rest: list[str]) -> None:
     await call.answer(status=304)
 
 
+async def _gate(call: Call, rest: list[str]) -> None:
+    """Leads to `/etag/{name}`, but not those who ask about another page than this."""
+    if "if-none-match" in call.headers:
+        raise ValueError("nothing was ever tagged here")
+    await call.answer("<h1>elsewhere</h1>", ("Location", f"/etag/{rest[0]}"), status=302)
+
+
 ROUTES: dict[str, Handler] = {
     "etag": _etag,
     "modified": _modified,
@@ -70,4 +77,5 @@ ROUTES: dict[str, Handler] = {
     "change": _change,
     "fading": _fading,
     "unasked": _unasked,
+    "gate": _gate,
 }
