@@ -23,6 +23,7 @@ from shoal.presence import Notebook
 from shoal.scraper import Scraper
 from shoal.task import Kind, Task
 from shoal.url import join, same_site, without_credentials
+from shoal.webhook import DELIVERIES
 from shoal.work.doubts import Doubts
 from shoal.work.held import HeldLease, NeedsAnotherLease
 from shoal.work.memory import Memory, every_of, jar_of
@@ -74,7 +75,7 @@ class Executor:
         self._doubts = Doubts()
         self.recent = RecentLinks()
         for scraper in scrapers.values():
-            if not scraper.obey_robots:
+            if not scraper.obey_robots and scraper.name != DELIVERIES:  # these are wanted where they go
                 log.warning("robots.txt is not asked", scraper=scraper.name, reason="obey_robots=False")
         self._reading = Reading(notebook, self.recent, clock)
 
