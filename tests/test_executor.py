@@ -286,6 +286,30 @@ async def test_a_rate_limit_waits_on_the_slot_and_costs_no_attempt(
     assert site.log.smallest_gap() >= 1.0
 
 
+@pytest.mark.parametrize(("status", "sitemap"), [(200, False), (403, False), (503, False), (200, True)])
+async def test_a_page_that_says_so_is_a_rate_limit_whatever_its_status(
+    engine: SqliteEngine, site: HostileSite, status: int, sitemap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A captcha is no page, no dead letter and no sitemap: the slot waits, and the task has lost nothing."""
+    monkeypatch.setattr(politeness, "BACKOFF_FIRST", 50)
+
+    async def once(call: Call, _rest: list[str]) -> None:
+        if call.memory.count("captcha") == 1:
+            await call.answer("<h1>Prove that you are no ROBOT</h1>", status=status)
+        elif sitemap:
+            await call.answer(f"http://127.0.0.1:{site.port}/json\n")
+        else:
+            await call.answer("<h1>at last</h1>")
+
+    site._site.routes["guarded"] = once
+    start: dict[str, Any] = {"sitemaps": [site.url("/guarded")]} if sitemap else {"start": [site.url("/guarded")]}
+    crawled = await crawl(engine, reader(retries=1, blocked=["you are no robot"], **start))
+    assert [item["h1"] for item in crawled.items] == [None if sitemap else "at last"]
+    assert (crawled.counters.snoozes, crawled.counters.retries, crawled.counters.dead) == (1, 0, 0)
+    [slot] = await engine.reader.slots(f"127.0.0.1:{site.port}")
+    assert slot.cause == "blocked (the page matches 'you are no robot')"
+
+
 async def test_retry_after_as_a_date(engine: SqliteEngine, site: HostileSite) -> None:
     """The date is in whole seconds: the wait is as long as it says, from the moment of the answer."""
 

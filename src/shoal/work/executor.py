@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from shoal.audit import Robots
+from shoal.blocked import LOOKED_AT
 from shoal.clock import Clock, Millis, millis
 from shoal.errors import BadScraper, BadURL, EngineError
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
@@ -174,9 +175,9 @@ class Executor:
             if end is not None:
                 return end
         outcome = judge.answer(held.lease, response.status, response.headers, self._clock.now())
-        if outcome is None:
-            outcome = judge.looks_blocked(held.lease, response.body)
-        elif isinstance(outcome, Dead) and visit.recollection is not None:
+        if not isinstance(outcome, Snoozed):
+            outcome = judge.looks_blocked(held.lease, _beginning(response, spool)) or outcome
+        if isinstance(outcome, Dead) and visit.recollection is not None:
             visit.recollection.miss(response.status, held.now)
         self._doubts.answered(held.lease)
         _learn_of_exits(held, visit)
@@ -201,6 +202,13 @@ class Executor:
     def _pace(self, held: HeldLease, visit: Visit, scraper: Scraper, took: float | None) -> None:
         asked_for = max(millis(scraper.delay), visit.crawl_delay or 0)
         visit.pace = self._paces.advise(held.lease.task.site, asked_for, held.lease.delay, took)
+
+
+def _beginning(response: Response, spool: IO[bytes] | None) -> bytes:
+    if spool is None:
+        return response.body
+    spool.seek(0)
+    return spool.read(LOOKED_AT)
 
 
 def _learn_of_exits(held: HeldLease, visit: Visit) -> None:
