@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -79,6 +80,20 @@ async def test_a_new_identity_is_asked_for_no_more_often_than_tor_allows(tmp_pat
         assert signals() == ["NEWNYM"]
         with pytest.raises(TorFailed, match="not running"):
             await lonely(tmp_path / "two").new_identity()
+    finally:
+        await daemon.stop()
+
+
+async def test_a_daemon_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    daemon = lonely(tmp_path / "one")
+    try:
+        await daemon.launch()
+        [stopped] = daemons_in(tmp_path)
+        os.kill(stopped, signal.SIGSTOP)
+        monkeypatch.setattr("shoal.fetch.tor_control.ANSWER_WITHIN", 0.2)
+        assert not await daemon.works()
+        await daemon.ended()
+        assert daemons_in(tmp_path) == []
     finally:
         await daemon.stop()
 

@@ -155,10 +155,18 @@ class TorDaemon:
             ) from None
 
     async def works(self) -> bool:
-        """Whether the daemon lives and has circuits: if not, what failed through it is its own failure."""
+        """Whether the daemon lives and has circuits: if not, what failed through it is its own failure.
+
+        One that does not answer is of no use to anybody, and is ended.
+        """
+        control, process = self._control, self._process
+        if control is None or process is None:
+            return False
         try:
-            return self._control is not None and await self._control.get("status/circuit-established") == "1"
+            return await control.get("status/circuit-established") == "1"
         except ControlError:
+            if control.is_lost and process.returncode is None:
+                process.kill()
             return False
 
     async def new_identity(self) -> None:

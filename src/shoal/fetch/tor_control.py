@@ -66,6 +66,11 @@ class ControlPort:
                 return line.removeprefix(prefix)
         raise ControlError(f"it does not say {key}")
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be asked any more."""
+        return self._writer.is_closing()
+
     def close(self) -> None:
         """Hang up; a daemon that we own ends. The second time: nothing."""
         self._writer.close()
