@@ -215,6 +215,20 @@ class TestTheModule:
         assert answer.headers["content-type"].startswith("text/javascript")
         assert gateway.ask("/static/shoal.js", If_None_Match=answer.headers["etag"]).status == 304
 
+    def test_browsers_show_that_nothing_has_changed(self, page: Page, gateway: Served) -> None:
+        """What the module relies on when it waits for a change: 304 is not replaced by something from a cache."""
+        job_id = gateway.submit("/cart", {"items": ["milk"], "zipcode": "10001"})
+        gateway.finished(job_id)
+        statuses = page.evaluate(
+            """async path => {
+                 const first = await fetch(path, {cache: "no-store"});
+                 const headers = {"If-None-Match": first.headers.get("ETag")};
+                 return [first.status, (await fetch(path, {cache: "no-store", headers})).status];
+               }""",
+            f"/results/{job_id}",
+        )
+        assert statuses == [200, 304]
+
     def test_problems_and_items(self, page: Page) -> None:
         told = page.evaluate(
             """async () => {
