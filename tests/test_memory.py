@@ -36,10 +36,11 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield engine
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES, "redis in partitions"])
 async def any_engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
-    with empty_store(request.param, tmp_path) as url:
-        engine = await open_engine(url)
+    kind, _, apart = request.param.partition(" in ")
+    with empty_store(kind, tmp_path) as url:
+        engine = await open_engine(f"{url}?partitions=4" if apart else url)
         yield engine
         await engine.close()
 

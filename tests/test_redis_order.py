@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from servers.redis import RedisServer, running_redis
@@ -15,6 +16,7 @@ from servers.redis_stage import Stage, opened, own_store, staged
 from shoal.frontier.protocol import NewRun
 from shoal.frontier.redis.wire import decode_exchanged, question, run_question
 from shoal.frontier.sqlite.engine import open_sqlite
+from shoal.kept import Entry, Note
 from shoal.task import LanePolicy, Lease, Policy, RunState
 from shoal.testing.contract.scene import Scene, dead, done, given_back, names, page, pages, retried, snoozed
 from shoal.testing.jump_clock import JumpClock
@@ -217,6 +219,38 @@ async def test_links_survive_a_crash_between_settlement_and_delivery(
     assert sorted(names(await scene.drain())) == sorted(link.url.removeprefix("https://") for link in links)
     run = await scene.reader.run("run")
     assert (run.state, run.counters.done, run.counters.duplicates) == (RunState.FINISHED, 5, 0)
+
+
+async def test_what_is_left_behind_elsewhere_survives_a_crash_and_comes_once(
+    server: RedisServer, stack: AsyncExitStack
+) -> None:
+    """What lies beside the site is there with the settlement; notes and entries of other partitions follow, once."""
+    scene = await staged(stack, own_store(server, partitions=3))
+    store = scene.engine._store  # type: ignore[attr-defined]
+    site, other = (
+        next(f"{n}.example" for n in range(100) if store.partition_of(f"{n}.example") == place) for place in (0, 1)
+    )
+    stream = next(f"changes/{n}" for n in range(100) if store.partition_of(f"changes/{n}") == 2)
+    await scene.open_run(delay=0)
+    await scene.put(page(f"{site}/start"))
+    await scene.frontier.seal_run("run")
+    beside, away = Entry(f"{site} seen", b"here", 60_000), Entry(f"{other} seen", b"there", 60_000)
+    ended = msgspec.structs.replace(done(await scene.claim_one()), entries=(beside, away), notes=(Note(stream, b"x"),))
+    rows = scene.frontier._rows([ended], 0)  # type: ignore[attr-defined]
+    await store.call("exchange", 0, question(scene.ask(), rows, 0))  # and then the worker died
+    assert await scene.engine.cache.get([beside.key, away.key]) == {beside.key: b"here"}
+    assert (await scene.reader.run("run")).state is RunState.RUNNING, "something is on its way"
+    parcels = await store.call("read_outbox", 0, {"most": 10})
+    assert len(parcels) == 2
+    for serial, parcel in parcels:  # whoever delivers may die before it is noted
+        await scene.frontier._partitions.deliver(0, int(serial), parcel)  # type: ignore[attr-defined]
+        await store.command("HSET", f"{store.tag(0)}:out", serial, parcel)
+        await store.command("ZADD", f"{store.tag(0)}:outz", 0, serial)
+        await store.command("HINCRBY", f"{store.tag(0)}:c:1", "outbox", 1)
+    await scene.sweep_all()
+    assert await scene.engine.cache.get([beside.key, away.key]) == {beside.key: b"here", away.key: b"there"}
+    assert list((await scene.reader.notes(stream)).bodies) == [b"x"]
+    assert (await scene.reader.run("run")).state is RunState.FINISHED
 
 
 async def test_a_state_that_did_not_reach_all_partitions_is_spread_by_a_sweep(

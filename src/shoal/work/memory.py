@@ -168,11 +168,11 @@ class Recollection:
     @property
     def _answer_key(self) -> str:
         """What was fetched without the guard is not shown to those whom it keeps out."""
-        return f"{'guarded' if self._task.extra.guarded else 'answer'}:{self._key}"
+        return f"{self._task.site} {'guarded' if self._task.extra.guarded else 'answer'}:{self._key}"
 
     @property
     def _seen_key(self) -> str:
-        return f"seen:{self._key}"
+        return f"{self._task.site} seen:{self._key}"
 
     def _entry(self, seen: Seen) -> Entry:
         return Entry(self._seen_key, msgspec.msgpack.encode(seen), SEEN_KEPT)

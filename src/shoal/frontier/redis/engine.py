@@ -14,7 +14,7 @@ from shoal.frontier.redis.opening import open_store
 from shoal.frontier.redis.partitions import Partitions
 from shoal.frontier.redis.reader import RedisReader
 from shoal.frontier.redis.store import Store
-from shoal.frontier.redis.wire import entry_rows
+from shoal.frontier.redis.wire import entry_rows, home_of
 from shoal.frontier.schema import Schema
 from shoal.kept import Entry
 
@@ -28,7 +28,7 @@ class RedisCache:
     async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         apart: dict[int, list[str]] = {}
         for key in keys:
-            apart.setdefault(self._store.partition_of(key), []).append(key)
+            apart.setdefault(self._store.partition_of(home_of(key)), []).append(key)
         found: dict[str, bytes] = {}
         for partition, some in apart.items():
             values = await self._store.call("read_cache", partition, {"keys": some})
@@ -38,7 +38,7 @@ class RedisCache:
     async def put(self, entries: Sequence[Entry]) -> None:
         apart: dict[int, list[Entry]] = {}
         for entry in entries:
-            apart.setdefault(self._store.partition_of(entry.key), []).append(entry)
+            apart.setdefault(self._store.partition_of(home_of(entry.key)), []).append(entry)
         for partition, some in apart.items():
             await self._store.call("write_cache", partition, {"entries": entry_rows(some)})
 

@@ -8,7 +8,16 @@ from typing import assert_never
 import msgspec
 
 from shoal.frontier.moving import PackedItems
-from shoal.frontier.redis.wire import encode, entry_rows, note_rows, opaque, packed_items, remembered, task_groups
+from shoal.frontier.redis.wire import (
+    encode,
+    entry_rows,
+    home_of,
+    note_rows,
+    opaque,
+    packed_items,
+    remembered,
+    task_groups,
+)
 from shoal.kept import Entry, Note
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
 from shoal.task import NewTask
@@ -79,7 +88,7 @@ def _left_behind(settlement: Settlement, partition_of: PartitionOf) -> tuple[obj
     for note in settlement.notes:
         notes.setdefault(partition_of(note.stream), []).append(note)
     for entry in settlement.entries:
-        entries.setdefault(partition_of(entry.key), []).append(entry)
+        entries.setdefault(partition_of(home_of(entry.key)), []).append(entry)
     parcels = [
         (target, opaque(encode(remembered(notes.get(target, ()), entries.get(target, ())))))
         for target in sorted({*notes, *entries} - {HERE})

@@ -252,6 +252,11 @@ def note_rows(notes: Iterable[Note]) -> list[tuple[object, ...]]:
     return [(note.stream, opaque(note.body), -1 if note.ttl is None else note.ttl) for note in notes]
 
 
+def home_of(key: str) -> str:
+    """What decides on the partition of an entry: the site that it lies beside, or else its whole key."""
+    return key.partition(" ")[0]
+
+
 def entry_rows(entries: Iterable[Entry]) -> list[tuple[object, ...]]:
     """Entries of the cache as `entries.lua` reads them."""
     return [(entry.key, opaque(entry.value), entry.ttl) for entry in entries]
