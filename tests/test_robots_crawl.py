@@ -57,6 +57,19 @@ def asked(site: HostileSite, host: str) -> list[str]:
     return [entry.path for entry in site.log if entry.host == host]
 
 
+async def test_the_file_as_it_comes_over_the_wire(engine: SqliteEngine, site: HostileSite) -> None:
+    """A byte order mark, ends of lines of all kinds, groups for others, for us and for all, escapes, stars and ends."""
+    site.robots[HERE] = (
+        b"\xef\xbb\xbfUser-agent: *\rDisallow: /\r\rUser-agent: shoal\r\nDisallow: /html/\r\n"
+        b"User-agent: other\nUser-Agent: SHOALTEST/9 # us\nSitemap: /x\nDisallow: /%73tatus/*4$\nDisallow: /s\n"
+        b"Allow: /site\nUser-agent: shoaltest\nDisallow: /*?*key=\xc3\xa9\n"
+    )
+    paths = ("/json", "/html/broken", "/status/204", "/status/200", "/site/3/", "/json?a=1&key=%C3%A9x", "/json?key=e")
+    crawled = await crawl(engine, reader(obey_robots=True), urls=[site.url(path) for path in paths])
+    assert set(asked(site, HERE)) == {"/robots.txt", "/json", "/html/broken", "/site/3/", "/json?key=e"}
+    assert (crawled.counters.done, crawled.counters.dropped) == (4, 3)
+
+
 # Redirects
 
 
@@ -107,6 +120,7 @@ async def test_a_redirect_to_another_site_is_followed_in_that_sites_turn(
     ]
     assert (crawled.counters.dropped, crawled.counters.dead, crawled.counters.retries) == (1, 0, 0)
     assert site.log.smallest_gap() >= 0.05
+    assert {slot.penalty for slot in await engine.reader.slots(f"{HERE}:{site.port}")} == {0}
 
 
 async def test_sites_that_send_for_each_other_end_after_five(engine: SqliteEngine, site: HostileSite) -> None:

@@ -301,7 +301,7 @@ class Settings(BaseSettings):
     )
     max_crawl_delay: Seconds = Field(
         default=MAX_CRAWL_DELAY / 1000,
-        description="A Crawl-delay of a robots.txt that is longer is read as this one. Unit: seconds.",
+        description="A Crawl-delay of a robots.txt that is longer is read as this one; 0 = none counts. Unit: seconds.",
     )
     cache_max_bytes: int = Field(
         default=4 * 1024 * 1024, ge=0, description="Largest body that is kept to be used again. Unit: bytes."

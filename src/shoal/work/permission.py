@@ -19,7 +19,7 @@ from shoal.intake.admission import pool_of
 from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Snoozed
 from shoal.routes import MOST_PRIORITY
 from shoal.scraper import Scraper
-from shoal.task import Extra, Kind, NewTask, Task
+from shoal.task import Extra, Kind, Lease, NewTask, Task
 from shoal.url import join, site_of
 from shoal.work.held import HeldLease, NeedsAnotherLease
 from shoal.work.verdict import REDIRECTS, Judge, because
@@ -98,10 +98,10 @@ class Permission:
             if rules is not None:
                 return rules
             if await self._robots.is_asked_elsewhere(visit.origin):
-                return _wait("another site")
+                return _wait(held.lease, "another site")
             answer = await self._ask(held, scraper, judge, visit.origin, robots_url(visit.origin), 0)
             if isinstance(answer, _Errand):
-                answer = _wait(site_of(answer.url))
+                answer = _wait(held.lease, site_of(answer.url))
             if isinstance(answer, RobotsRules):
                 # Also if it asks for none: what it once asked for is over, then.
                 visit.crawl_delay = max(answer.crawl_delay or 0, visit.least_delay)
@@ -198,8 +198,9 @@ def _request(url: str, held: HeldLease, scraper: Scraper) -> Fetch:
     return Fetch(url, timeout=scraper.timeout, max_bytes=MAX_BYTES + 1, exit=held.lease.exit, cut=True)
 
 
-def _wait(where: str) -> Snoozed:
-    return Snoozed(MEANWHILE, reason=Reason(Blame.HOST, f"its robots.txt is fetched from {where}"))
+def _wait(lease: Lease, where: str) -> Snoozed:
+    """The slot waits, though not because of a rate limit: those that it has seen are neither more nor forgotten."""
+    return Snoozed(MEANWHILE, lease.penalty, Reason(Blame.HOST, f"its robots.txt is fetched from {where}"))
 
 
 def _onward(url: str, response: Response) -> str | None:
