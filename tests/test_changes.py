@@ -120,6 +120,21 @@ def test_a_run_that_comes_back_goes_on_until_it_is_stopped(site: tuple[str, Path
     assert json.loads(shoal("stats", "last", "--json").stdout)["state"] == "finished"
 
 
+def test_the_settings_can_ask_for_all_of_it(site: tuple[str, Path], tmp_path: Path) -> None:
+    base, log = site
+    write(tmp_path, [f"{base}/etag/a"], "retries=1")
+    (tmp_path / "shoal.toml").write_text('[scrapers.watch]\ncache = "10m"\nevery = "1h"\n')
+    for _ in range(2):
+        assert shoal("run", "watch.py", "--once", "-q").returncode == 0
+    assert len(AccessLog.read(log)) == 1
+    (tmp_path / "shoal.toml").write_text('cache_max_bytes = 0\n[scrapers.watch]\ncache = "10m"\n')
+    write(tmp_path, [f"{base}/etag/b"], "retries=1")
+    for _ in range(2):
+        assert shoal("run", "watch.py", "-q").returncode == 0
+    assert [entry.status for entry in AccessLog.read(log)] == [200, 200, 200], "nothing was kept"
+    assert [kind for kind, _ in changes()[0]] == ["new", "new"], "but what was said is known"
+
+
 def test_once_is_for_work_that_is_done_here(site: tuple[str, Path], tmp_path: Path) -> None:
     write(tmp_path, [f"{site[0]}/etag/a"], "every='1h'")
     assert shoal("run", "watch.py", "--once", "-q").returncode == 0

@@ -24,7 +24,7 @@ from shoal.intake.admission import to_task
 from shoal.page import Page
 from shoal.request import Request
 from shoal.scraper import Scraper
-from shoal.task import NewTask
+from shoal.task import NewTask, RunState
 from shoal.testing.hostile_site import HostileSite
 from shoal.work.worker import Worker
 from working import Crawled, crawl, opened, result_of, start_run, worker_for
@@ -337,6 +337,19 @@ async def test_a_site_that_fails_at_one_visit_is_visited_again(engine: Engine, s
     counts = (await result_of(engine)).counters
     assert (counts.dead, counts.remaining, counts.retries) == (0, 1, 3)
     assert asked(site, "/fading/500/2/4/a")[:6] == [200, 500, 500, 500, 200, 200]
+
+
+async def test_sitemaps_are_read_again_and_bring_what_is_new(engine: Engine, site: HostileSite) -> None:
+    scraper = looking(every="50ms", sitemaps=[site.url("/sitemap/urls/2")])
+    await _visited(engine, scraper, site, "/sitemap/urls/2", 3)
+    counts = (await result_of(engine)).counters
+    assert (counts.remaining, counts.dead) == (3, 0), "the sitemap and its two pages wait for their next visit"
+    assert counts.duplicates >= 4
+
+
+async def test_jobs_end_whatever_the_scraper_would_visit_again(engine: Engine, site: HostileSite) -> None:
+    result = await _job(engine, looking(every=0.05), "job", site.url("/etag/a"))
+    assert (result.counters.done, result.counters.remaining, result.run.state) == (1, 0, RunState.FINISHED)
 
 
 async def test_without_revisits_a_run_ends(engine: Engine, site: HostileSite) -> None:

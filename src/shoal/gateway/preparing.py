@@ -13,7 +13,7 @@ import msgspec
 from pydantic import BaseModel, ValidationError
 
 from shoal.clock import millis
-from shoal.errors import BadScraper, UsageError
+from shoal.errors import BadScraper
 from shoal.frontier.jobs import NewJob
 from shoal.frontier.protocol import NewRun
 from shoal.gateway.answer import Problem
@@ -37,14 +37,9 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class Offer:
-    """One scraper as the gateway offers it. Raises UsageError for one whose jobs would never end."""
+    """One scraper as the gateway offers it."""
 
     def __init__(self, scraper: Scraper, options: GatewayOptions) -> None:
-        if scraper.every is not None:
-            raise UsageError(
-                f"The scraper {scraper.name!r} visits its pages every {scraper.every:g} s, so that a job of it would "
-                "never be complete. Start it with `shoal run`, or serve one without every=."
-            )
         policy = scraper.policy()
         if policy.results_ttl is None:
             policy = msgspec.structs.replace(policy, results_ttl=millis(options.results_ttl))

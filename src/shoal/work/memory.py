@@ -219,7 +219,9 @@ def jar_of(task: Task) -> str:
 
 
 def every_of(task: Task, scraper: Scraper) -> Millis | None:
-    """How long after a visit the next one comes; None = there is none."""
+    """How long after a visit the next one comes; None = there is none, as for web clients, who wait for the end."""
+    if task.extra.guarded:
+        return None
     if task.extra.every is not None:
         return task.extra.every
     return None if scraper.every is None else millis(scraper.every)
