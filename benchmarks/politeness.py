@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 ENGINES = ("sqlite", "postgresql", "redis")
 SHARE = 0.98
+QUIET = 0.25
+"""Processors that the rest of the machine may use before the figures are called provisional."""
+
 SCRAPERS = """
 from shoal import Page, Scraper
 
@@ -325,6 +328,11 @@ def main() -> int:
         f"possible. {plan.workers} worker processes; steady: {plan.seconds:g} s; with kills: one every "
         f"{plan.kill_every:g} s, {plan.kills} in all. Counted at the target. The last columns are processors in use."
     )
+    busiest = max(phase.others for m in measured for phase in (m.steady, m.killed, m.ceiling))
+    if busiest > QUIET:
+        about += (
+            f" PROVISIONAL: other work used up to {busiest:.1f} processors meanwhile; no goal can be judged by that."
+        )
     body = "\n\n".join(["## Politeness", facts(machine()), about, text, goals_table(goals)])
     print(body)
     if options.save:
