@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import re
 import socket
 import subprocess
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 PARTS = Path(__file__).parent / "gateways"
 START_WITHIN = 60.0
 LISTENING = "0A"
+PORTS = (20_000, 32_000)
 
 
 def empty_store(stack: ExitStack, servers: PrivateServers, kind: str) -> str:
@@ -150,6 +153,9 @@ def _listeners(port: int) -> int:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that the system does not give to clients: between the choice and its use, many of those come and go."""
+    while True:
+        port = random.randrange(*PORTS)  # noqa: S311 - any will do
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("0.0.0.0", port))  # noqa: S104 - as the gateway will
+            return port

@@ -20,6 +20,7 @@ from shoal.testing.contract.enqueue import EnqueueContract
 from shoal.testing.contract.exit_health import ExitHealthContract
 from shoal.testing.contract.exits import ExitContract
 from shoal.testing.contract.harness import Capability, Harness
+from shoal.testing.contract.job_ends import JobEndContract
 from shoal.testing.contract.jobs import JobContract
 from shoal.testing.contract.lanes import LaneContract
 from shoal.testing.contract.leases import LeaseContract
@@ -53,6 +54,7 @@ class FrontierContract(
     CacheContract,
     LeftBehindContract,
     JobContract,
+    JobEndContract,
     NoteContract,
     WhereaboutsContract,
 ):
