@@ -138,15 +138,20 @@ async def test_links_of_several_settlements_keep_their_lanes_priorities_and_time
     await scene.put(*pages("a.example", 4))
     links = [
         [page("b.example/bulk"), page("b.example/file", lane="files")],
-        [page("b.example/other-file", lane="files"), page("b.example/late", lane="files", wait=5_000)],
+        [
+            page("b.example/next"),
+            page("b.example/other", lane="files"),
+            page("b.example/late", lane="files", wait=5_000),
+        ],
         [page("b.example/first", priority=1), page("b.example/short", ttl=2_000)],
         [page("b.example/last", ttl=None), page("b.example/bulk")],
     ]
     leases = await scene.claim(4)
     await scene.settle(*(done(lease, tasks=tasks) for lease, tasks in zip(leases, links, strict=True)))
-    assert names(await scene.claim(9, lanes=["files"])) == ["b.example/file", "b.example/other-file"]
+    assert names(await scene.claim(9, lanes=["files"])) == ["b.example/file", "b.example/other"]
     await scene.advance(2_000)
-    assert names(await scene.claim(9, lanes=["bulk"])) == ["b.example/first", "b.example/bulk", "b.example/last"]
+    bulk = names(await scene.claim(9, lanes=["bulk"]))
+    assert bulk == ["b.example/first", "b.example/bulk", "b.example/next", "b.example/last"]
     await scene.advance(3_000)
     assert names(await scene.claim(9, lanes=["files"])) == ["b.example/late"]
     counts = await scene.counters()
