@@ -15,6 +15,7 @@ from shoal.cli.explain import look_up
 from shoal.engines import open_engine
 from shoal.explain import Explanation
 from shoal.fetch.robots import RobotsBook
+from shoal.frontier.exits import NewExit
 from shoal.frontier.protocol import Ask, Duties, Enqueued, WorkerInfo
 from shoal.outcome import Blame, Reason
 from shoal.settings import Settings
@@ -25,6 +26,7 @@ from shoal.testing.contract.scene import (
     done,
     dropped,
     exit_failed,
+    given_back,
     page,
     pages,
     retried,
@@ -131,6 +133,11 @@ async def test_clocks(scene: Explained) -> None:
     await scene.settle(done(await scene.claim_one(exits=EXITS, queues=["paced"])))
     wait, why = await scene.wait_of("b.example/1", TWO_EXITS)
     assert (wait, why) == (5_000, "The clock of the whole site: 5.0 s to go, one request each 5.0 s over all exits.")
+    await scene.open_run("slower", delay=10_000, site_delay=1_000)
+    await scene.put(*pages("s.example", 2), run="slower")
+    await scene.settle(done(await scene.claim_one(queues=["slower"])))
+    wait, why = await scene.wait_of("s.example/1")
+    assert (wait, why) == (10_000, "The clock of direct at this site: 10.0 s to go, one request each 10.0 s.")
     await scene.open_run("again", delay=1_000)
     await scene.put("c.example/0", run="again")
     await scene.settle(retried(await scene.claim_one(queues=["again"]), 30_000))
@@ -156,7 +163,13 @@ async def test_limits_and_exits(scene: Explained) -> None:
     assert wait is not None
     assert wait >= 60_000
     assert "The whole site is backing off: rate limited (HTTP 429);" in why
-    await scene.put("b.example/0")
+    await scene.put("b.example/0", "b.example/1")
+    busy = EXITS[0]
+    await scene.engine.exits.put([NewExit(busy, f"source://{busy}", ("default",), 1)])
+    held = await scene.claim_one(exits=(busy,))
+    _, why = await scene.wait_of("b.example/1", leaving_by(busy))
+    assert why == f"{busy} has 1 requests in flight over all sites, and may not have more."
+    await scene.settle(given_back(held))
     for _ in range(6):
         await scene.settle(exit_failed(await scene.claim_one(exits=EXITS)))
     wait, why = await scene.wait_of("b.example/0", TWO_EXITS)

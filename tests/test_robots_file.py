@@ -197,6 +197,7 @@ def test_sitemaps_belong_to_no_group() -> None:
         ("User-agent: shoal\nCrawl-delay: 7\nUser-agent: shoal\nCrawl-delay: 3\n", 7),
         ("User-agent: bing\nCrawl-delay: 10\n\nUser-agent: *\nDisallow: /x\n", None),
         ("User-agent: bing\nUser-agent: shoal\nCrawl-delay: 10\n", 10),
+        ("User-agent: shoal\nCrawl-delay: 2\nUser-agent: bing\nCrawl-delay: 10\n", 2),
         (
             "User-agent: *\nCrawl-delay: x\nCrawl-delay: -1\nCrawl-delay: 0\nCrawl-delay: inf\nCrawl-delay: 1e400\n",
             None,
