@@ -40,7 +40,7 @@ def test_a_process_keeps_descriptors_for_itself() -> None:
 
 def test_those_who_are_turned_away_come_back_one_after_the_other() -> None:
     now = [100.0]
-    pushback = Pushback(lambda: now[0])
+    pushback = Pushback(500, lambda: now[0])
     told = [pushback.answer(unavailable("overloaded", "Too much.", 2)) for _ in range(3000)]
     seconds = [int(dict(answer.headers)[b"retry-after"]) for answer in told]
     assert (seconds[0], seconds[-1]) == (2, 6)

@@ -17,7 +17,7 @@ from shoal.gateway.files import serve_files
 from shoal.gateway.http import ClientGone, Receive, Scope, Send, send_answer
 from shoal.gateway.metrics import Metrics
 from shoal.gateway.openapi import declare_hot_routes, openapi_of
-from shoal.gateway.pushback import Pushback
+from shoal.gateway.pushback import LOOKS, SUBMISSIONS, Pushback
 from shoal.gateway.routes import add_handbook, routes
 from shoal.gateway.service import Service
 from shoal.version import __version__
@@ -37,7 +37,7 @@ class Gateway:
         self._service = service
         self._named = {name for name, offer in service.offers.items() if offer.scraper.input and name not in TAKEN}
         self._metrics = Metrics(service)
-        self._pushback = Pushback()
+        self._submissions, self._looks = Pushback(SUBMISSIONS), Pushback(LOOKS)
         self._ordinary = ordinary_app(service, self._metrics, self._named)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +48,7 @@ class Gateway:
         try:
             answer = await answering
         except Problem as problem:
-            answer = self._pushback.answer(problem) if problem.status == 503 else problem.answer()
+            answer = self._turned_away(scope, problem) if problem.status == 503 else problem.answer()
         except ClientGone:
             return
         except Exception:
@@ -70,6 +70,9 @@ class Gateway:
             if job_id and "/" not in job_id and first in ("results", "jobs"):
                 return f"/{first}/{{job_id}}", hot.show_job(self._service, scope, job_id)
         return "", None
+
+    def _turned_away(self, scope: Scope, problem: Problem) -> Answer:
+        return (self._submissions if scope["method"] == "POST" else self._looks).answer(problem)
 
     def _counting(self, send: Send) -> Send:
         async def counted(message: Any) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from shoal.gateway.answer import Answer, Problem, retry_after
 
-PER_SECOND = 500.0
-"""How many of those who were turned away one process asks to come back in each second."""
+SUBMISSIONS, LOOKS = 500.0, 2000.0
+"""How many of those who were turned away one process asks to come back in each second: looks are cheaper, and whoever
+looks has waited already."""
 
 LONGEST = 60.0
 RETRY_AFTER = b"retry-after"
@@ -17,7 +18,8 @@ RETRY_AFTER = b"retry-after"
 class Pushback:
     """Gives everybody who is turned away a moment of their own, as far ahead as need be."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._step = 1 / per_second
         self._clock = clock
         self._next = 0.0
 
@@ -31,5 +33,5 @@ class Pushback:
     def seconds(self) -> float:
         """When the next one should come back."""
         now = self._clock()
-        self._next = min(max(self._next, now) + 1 / PER_SECOND, now + LONGEST)
+        self._next = min(max(self._next, now) + self._step, now + LONGEST)
         return self._next - now
