@@ -18,6 +18,13 @@ from shoal.cli.main import app
 SHOAL = str(Path(sys.executable).with_name("shoal"))
 
 
+def forget_modules(folder: Path) -> None:
+    """Import from this folder anew what has been imported from it."""
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(f"{folder}/"):
+            del sys.modules[name]
+
+
 class Answer(NamedTuple):
     returncode: int
     stdout: str
@@ -31,7 +38,7 @@ def script(*arguments: str, given: str | None = None) -> Answer:
 
 
 def shoal(*arguments: str) -> Answer:
-    """The same in this process. What it imports from the current folder and does to logging is undone again."""
+    """The same in this process. What it imports from a folder of the test and does to logging is undone again."""
     written = BytesIO(), BytesIO()
     out, err = (TextIOWrapper(stream, "utf-8", write_through=True) for stream in written)
     path, root = list(sys.path), logging.getLogger()
@@ -42,7 +49,6 @@ def shoal(*arguments: str) -> Answer:
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None)).startswith(f"{Path.cwd()}/"):
-            del sys.modules[name]
+    if not Path(__file__).is_relative_to(Path.cwd()):  # otherwise Shoal itself would be forgotten
+        forget_modules(Path.cwd())
     return Answer(code, written[0].getvalue().decode(), written[1].getvalue().decode())

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from command_line import forget_modules
+
 
 @pytest.fixture(autouse=True)
 def own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -14,7 +16,12 @@ def own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = list(sys.path)
     yield
     sys.path[:] = before
-    folders = str(tmp_path_factory.getbasetemp())
+    forget_modules(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(autouse=True)
+def own_logs() -> None:
+    """A logger that was used before asks again how to log, and not the configuration of that time."""
     for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None)).startswith(folders):
-            del sys.modules[name]
+        if name.startswith("shoal.") and hasattr(module, "log"):
+            vars(module.log).pop("bind", None)
