@@ -234,14 +234,15 @@ class TestBadRequests:
         assert "at most 50" in problem(gateway.ask("/cart", {"items": many, "zipcode": "1"}), 422, "bad-input")
         problem(gateway.ask("/jobs", {"scraper": "plain", "urls": many}), 422, "job-too-large")
 
-    def test_a_large_body_is_refused_without_being_read(self, idle: Served) -> None:
+    @pytest.mark.parametrize("path", ["/cart", "/jobs"])
+    def test_a_large_body_is_refused_without_being_read(self, idle: Served, path: str) -> None:
         host, port = idle.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), 10) as client:
-            client.sendall(b"POST /cart HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n{")
+            client.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n{{".encode())
             assert client.recv(1000).startswith(b"HTTP/1.1 413 ")
         with socket.create_connection((host, int(port)), 10) as client:
             client.sendall(
-                b"POST /cart HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                f"POST {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
                 + b"fff\r\n%b\r\n" % (b"x" * 4095) * 4
             )
             assert client.recv(1000).startswith(b"HTTP/1.1 413 ")

@@ -94,10 +94,11 @@ class Permission:
         async with question.lock:
             if question.limited is not None:
                 return question.limited
+            elsewhere = await self._robots.is_asked_elsewhere(visit.origin)  # first: it may be back at any moment
             rules = await self._robots.known(visit.origin)
             if rules is not None:
                 return rules
-            if await self._robots.is_asked_elsewhere(visit.origin):
+            if elsewhere:
                 return _wait(held.lease, "another site")
             answer = await self._ask(held, scraper, judge, visit.origin, robots_url(visit.origin), 0)
             if isinstance(answer, _Errand):
