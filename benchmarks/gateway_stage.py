@@ -76,7 +76,7 @@ def start_seed(stack: ExitStack, redis_url: str, processes: int) -> Gateway:
     """The peer, by the same server: uvicorn with httptools and uvloop, and nothing logged."""
     port = _free_port()
     command = [
-        *(sys.executable, "-m", "uvicorn", "seed_gateway:app", "--app-dir", str(PARTS), "--host", "0.0.0.0"),  # noqa: S104
+        *(sys.executable, "-m", "uvicorn", "seed_gateway:app", "--app-dir", str(PARTS), "--host", "0.0.0.0"),  # noqa: S104 - loopback
         *("--port", str(port), "--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "error"),
         *("--workers", str(processes)),
     ]
