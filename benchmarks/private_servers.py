@@ -77,13 +77,14 @@ class PrivateServers:
         return self.cpu_seconds(self.url(kind)) if kind in self._started else 0.0
 
     def calls(self, kind: str) -> int:
-        """Transactions (PostgreSQL) or requests (Redis) so far; 0 where there is no server."""
+        """Transactions (PostgreSQL) or scripts run (Redis) so far; 0 where there is no server."""
         server = self._started.get(kind)
         if server is None:
             return 0
         if isinstance(server, PostgresServer):
             return int(server.sql("SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database"))
-        return int(re.search(rb"total_reads_processed:(\d+)", server.ask("INFO", "stats"))[1])
+        run = re.search(rb"cmdstat_evalsha:calls=(\d+)", server.ask("INFO", "commandstats"))
+        return int(run[1]) if run else 0
 
     def fresh_database(self, kind: str, name: str) -> str:
         """The URL of an empty database in the server of this kind. What was there is deleted."""
