@@ -215,6 +215,19 @@ async def test_a_socks_proxy_that_hangs_is_to_blame() -> None:
     assert (caught.value.blame, caught.value.doubtful) == (Blame.EXIT, False)
 
 
+async def test_a_target_that_hangs_behind_a_socks_proxy_is_in_doubt() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"\x05\x00")
+        await reader.read()
+        writer.close()
+
+    async with server(serve) as port, leaving_by(f"socks5://127.0.0.1:{port}", connect=0.3) as fetcher:
+        with pytest.raises(FetchError) as caught:
+            await get(fetcher, "http://127.0.0.1:1/")
+    assert (caught.value.blame, caught.value.doubtful) == (Blame.EXIT, True)
+
+
 async def test_what_goes_wrong_behind_a_proxy_is_in_doubt(proxy: tuple[str, str]) -> None:
     async with leaving_by(proxy[0]) as fetcher:
         with pytest.raises(FetchError) as caught:

@@ -22,6 +22,7 @@ from aiohttp import hdrs
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_parser import RawResponseMessage
+from aiohttp_socks import ProxyTimeoutError
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -164,7 +165,7 @@ class HttpFetcher:
         except FOREIGN as error:
             late = fetch.timeout if total.expired() else None
             told = translated(error, late, patience, self._timeouts.connect)
-            raise await _through(way, error, told) if way.proxied else told from error
+            raise await _through(way, error, told, self._timeouts.connect) if way.proxied else told from error
         if len(self._opened) > self._keep or way.is_left or not payload.is_eof():
             self._hang_up(connection)
         else:
@@ -293,10 +294,12 @@ def _kept() -> int:
     return MOST_KEPT if files == resource.RLIM_INFINITY else min(MOST_KEPT, files // 2)
 
 
-async def _through(way: Way, error: Exception, told: FetchError) -> FetchError:
+async def _through(way: Way, error: Exception, told: FetchError, patience: float) -> FetchError:
     """What went wrong on a way through something else: its own failure, if that can be asked and says so."""
     found = through_proxy(error, told)
     if way.works is None:
+        if isinstance(error, ProxyTimeoutError) and way.greets is not None and await way.greets(patience):
+            return FetchError("no connection through the proxy in time", Blame.EXIT, doubtful=True)
         return found
     return FetchError(found.text, Blame.EXIT, permanent=found.permanent, doubtful=await way.works())
 

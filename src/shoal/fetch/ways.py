@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -29,6 +31,8 @@ class Way:
     `proxied`: another machine stands in between, and what goes wrong may be its doing.
     `lookup`: hosts are looked up with it before the proxy is asked, for the sake of its check; None = they are not.
     `works`: asked where it is in doubt whether this exit or the target has failed; None = there is nobody to ask.
+    `greets`: asked where nothing came through in time whether the proxy itself answers within so many seconds; None =
+    it cannot be asked.
     `is_far`: a connection may take as long to open as the whole fetch may take.
     `busy`: fetches under way. `is_left`: nobody takes it any more; its connections end with the last of these.
     """
@@ -39,6 +43,7 @@ class Way:
     proxied: bool = False
     lookup: Lookup | None = None
     works: Callable[[], Awaitable[bool]] | None = None
+    greets: Callable[[float], Awaitable[bool]] | None = None
     is_far: bool = False
     busy: int = 0
     is_left: bool = False
@@ -67,9 +72,10 @@ def open_way(
     if address.scheme == "socks5":
         place = (address.host, address.port, ProxyType.SOCKS5, address.user or None, address.password or None)
         options: dict[str, Any] = {"rdns": True, "limit": limit, "keepalive_timeout": KEEP_ALIVE, "ssl": verify}
+        greets = partial(greets_as_socks, address.host, address.port)
         if lookup is not None:
-            return Way(CheckedSocks(*place, lookup=lookup, **options), proxied=True)
-        return Way(ProxyConnector(*place, **options), proxied=True)
+            return Way(CheckedSocks(*place, lookup=lookup, **options), proxied=True, greets=greets)
+        return Way(ProxyConnector(*place, **options), proxied=True, greets=greets)
     source = (address.host, 0) if address.scheme == SOURCE else None
     connector = aiohttp.TCPConnector(
         limit=limit,
@@ -85,6 +91,20 @@ def open_way(
     login = _basic(address) if address.user else None
     proxy = URL.build(scheme=address.scheme, host=address.host, port=address.port)
     return Way(connector, proxy, login, proxied=True, lookup=lookup)
+
+
+async def greets_as_socks(host: str, port: int, seconds: float) -> bool:
+    """Whether somebody at this address answers the first words of SOCKS5 in time, whatever login it asks for."""
+    try:
+        async with asyncio.timeout(seconds):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(b"\x05\x02\x00\x02")
+                return (await reader.readexactly(2))[0] == 5
+            finally:
+                writer.close()
+    except (OSError, EOFError):  # TimeoutError is an OSError
+        return False
 
 
 def _basic(address: ExitAddress) -> str:
