@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from chaos.crawl import Scene
-from chaos.drill import WORKERS, drill
+from chaos.drill import WORKERS, Outcome, drill
 from chaos.plan import WEIGHTS, Kind, make_plan
+from chaos.sleepers import sleep_through_a_lease
 
 SECONDS = {"sqlite": 4.0, "postgres": 9.0, "redis": 9.0}
 """How long each is disturbed."""
@@ -49,3 +52,25 @@ def test_the_short_drills_do_every_kind_of_harm(engine: str) -> None:
     assert {strike.kind for strike in plan.strikes} == set(WEIGHTS[engine]) - {Kind.HALF_OPEN}
     hurt = [strike.worker for strike in plan.strikes if strike.worker is not None]
     assert len(hurt) == len(set(hurt))
+
+
+@pytest.fixture(scope="module")
+def sleepers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Outcome]]]:
+    """One drill on each engine, all at the same time: nearly all of it is waiting."""
+    with ThreadPoolExecutor(len(SECONDS)) as pool:
+        yield {
+            engine: pool.submit(sleep_through_a_lease, tmp_path_factory.mktemp(f"sleeper-{engine}"), engine)
+            for engine in SECONDS
+        }
+
+
+@pytest.mark.parametrize("engine", SECONDS)
+def test_a_worker_that_sleeps_through_its_leases_disturbs_nobody(
+    sleepers: dict[str, Future[Outcome]], engine: str
+) -> None:
+    """Its requests are over before others use its slots, and it starts none when it wakes up."""
+    outcome = sleepers[engine].result()
+    print(outcome.text())
+    assert not outcome.breaches, f"{outcome.text()}\n{outcome.logs}"
+    assert outcome.verdict.counted("I2")["late"] >= 1
+    assert outcome.verdict.counted("I4")["slots taken over from the living"] == 2

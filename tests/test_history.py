@@ -11,7 +11,7 @@ from shoal.events import Letters
 from shoal.frontier.protocol import DeadLetter, Item
 from shoal.outcome import Blame, Dead, Done, Reason, Retried, Snoozed
 from shoal.task import RunState
-from shoal.testing.history import Disturbance, History, Limits, Rest, Sighting
+from shoal.testing.history import Disturbance, History, Limits, Rest, Sighting, check
 
 REASON = Reason(Blame.HOST, "no")
 
@@ -172,6 +172,21 @@ def test_leases_of_the_dead_and_those_that_ran_out_do_not_live() -> None:
     assert "I3" in broken(story.verdict())
 
 
+def test_two_requests_of_a_slot_at_once_break_i3() -> None:
+    def told(*lasting: float) -> set[str]:
+        story = Story().crawl(1, 2)
+        story.starts = [(SITE, 10.0), ("b.example", 10.0), (SITE, 11.0)]
+        evidence = story.evidence()
+        assert evidence.target is not None
+        for entry, seconds in zip(evidence.target, lasting, strict=False):
+            entry.finished = entry.started + seconds
+        return broken(check(evidence))
+
+    assert told(0.9, 0.9, 0.9) == set()
+    assert told(1.05) == set(), "a target may need a moment to see that it was hung up on"
+    assert told(1.2) == {"I3"}
+
+
 # I4: the delay
 
 
@@ -208,6 +223,23 @@ def test_a_start_before_its_time_breaks_i4() -> None:
     early = msgspec.structs.replace(story.settlement(lease, Done()), started_at=lease.start_at - 1)
     story.exchange(1, early)
     assert "was started before its time" in story.verdict().text()
+
+
+def test_a_slot_that_is_taken_over_while_its_owners_request_may_be_out_breaks_i4() -> None:
+    def told(waited: int, *, by_the_dead: bool = False) -> set[str]:
+        story = Story()
+        story.enqueue(new_task(1), new_task(2))
+        lost = story.grant(1, pid=1)
+        story.later(waited).settle(story.grant(1, pid=2), pid=2)
+        if not by_the_dead:
+            story.settle(lost, pid=1, late=[lost.token])
+        story.later(DELAY).settle(story.grant(2, pid=2), pid=2)
+        return broken(story.verdict())
+
+    in_time = LEASE + POLICY.hard_timeout + DELAY
+    assert told(in_time) == set()
+    assert told(in_time - 10) == {"I4"}
+    assert told(LEASE + 10, by_the_dead=True) == set()
 
 
 # I5: lost tasks come back

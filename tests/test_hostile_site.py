@@ -78,6 +78,8 @@ async def raw(site: HostileSite, path: str, *, at_most: int = 10_000_000) -> tup
         ("/status/799", b"799 Unusual", b"<h1>status 799</h1>"),
         ("/delay/banana", b"400 Bad Request", None),
         ("/delay", b"400 Bad Request", None),
+        ("/delay/first/1/1/a", b"200 OK", b"<h1>after 1 ms</h1>"),
+        ("/delay/first/1/1", b"400 Bad Request", None),
         ("/nowhere", b"404 Not Found", None),
         ("/429/bare", b"429 Too Many Requests", b"<h1>too much</h1>"),
         ("/429/seconds/7", b"Retry-After: 7", b"<h1>too much</h1>"),
@@ -90,6 +92,13 @@ async def test_what_is_on_the_wire(site: HostileSite, path: str, in_head: bytes,
     assert in_head in head
     assert bool(head) == bool(in_head)
     assert body is None or received == body
+
+
+async def test_a_page_may_be_slow_the_first_time_only(site: HostileSite) -> None:
+    for _ in range(2):
+        assert (await raw(site, "/delay/first/1/200/once"))[1] == b"<h1>after 200 ms</h1>"
+    first, second = (found.finished - found.started for found in site.log if found.finished is not None)
+    assert first >= 0.2 > second
 
 
 async def test_reset_is_a_reset(site: HostileSite) -> None:
@@ -368,6 +377,8 @@ def test_gaps_are_per_slot_and_sorted() -> None:
     assert log.smallest_gap() == 1.0
     assert log.smallest_gap(key=lambda entry: entry.host) == 0.0
     assert (log.most_at_once(), log.most_at_once(key=lambda entry: 0)) == (1, 2)
+    one_after_the_other = AccessLog([entry(0, 10.0, 11.05), entry(1, 11.0, 12.0)])
+    assert [one_after_the_other.most_at_once(blur=blur) for blur in (0.0, 0.04, 0.06)] == [2, 2, 1]
     assert AccessLog().smallest_gap() == float("inf")
 
 

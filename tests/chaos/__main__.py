@@ -7,11 +7,14 @@ import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from chaos.crawl import Scene
-from chaos.drill import WORKERS, drill
+from chaos.drill import WORKERS, Outcome, drill
 from chaos.plan import WEIGHTS, make_plan
+from chaos.sleepers import sleep_through_a_lease
 
 
 def main() -> int:
@@ -28,6 +31,10 @@ def main() -> int:
     options = parser.parse_args()
     first = random.randrange(1_000_000) if options.seed is None else options.seed
     broken: list[str] = []
+    for engine in options.engine or list(WEIGHTS):
+        broken += _told(
+            f"--engine {engine} (a worker that sleeps)", partial(sleep_through_a_lease, engine=engine), options
+        )
     for seed in range(first, first + options.seeds):
         for engine in options.engine or list(WEIGHTS):
             broken += _one(engine, seed, options)
@@ -40,18 +47,22 @@ def _one(engine: str, seed: int, options: argparse.Namespace) -> list[str]:
     pages = options.pages or max(20, round(seconds / delay))
     scene = Scene(hosts=options.hosts, pages=pages, delay=delay, reading=0.75 * delay)
     plan = make_plan(seed, engine, seconds=seconds, workers=WORKERS, lease=scene.lease)
+    name = f"--engine {engine} --seed {seed} --minutes {options.minutes} --hosts {options.hosts} --delay {delay}"
+    return _told(name, partial(drill, plan=plan, scene=scene), options)
+
+
+def _told(name: str, do: Callable[[Path], Outcome], options: argparse.Namespace) -> list[str]:
+    """Do one drill and print what it showed. Answers its name if it broke a rule."""
     folder = Path(tempfile.mkdtemp(prefix="shoal-chaos-"))
-    outcome = drill(folder, plan, scene)
+    outcome = do(folder)
     print(outcome.text(), flush=True)
-    if not outcome.breaches:
-        shutil.rmtree(folder)
-        return []
-    print(outcome.logs)
-    if options.keep:
+    if outcome.breaches:
+        print(outcome.logs)
+    if outcome.breaches and options.keep:
         print(f"kept: {folder}")
     else:
         shutil.rmtree(folder)
-    return [f"--engine {engine} --seed {seed} --minutes {options.minutes} --hosts {options.hosts} --delay {delay}"]
+    return [name] if outcome.breaches else []
 
 
 if __name__ == "__main__":

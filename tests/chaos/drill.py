@@ -10,6 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -50,7 +51,7 @@ RUN = "drill"
 class Outcome:
     """What a drill has shown. `breaches`: of the rules, and of what else is asked of a fleet."""
 
-    plan: Plan
+    harm: str
     verdict: Verdict
     breaches: Sequence[Breach]
     seconds: float
@@ -58,7 +59,7 @@ class Outcome:
 
     def text(self) -> str:
         others = [str(breach) for breach in self.breaches if breach not in self.verdict.breaches]
-        return "\n".join([str(self.plan), f"ended after {self.seconds:.1f} s", self.verdict.text(), *others])
+        return "\n".join([self.harm, f"ended after {self.seconds:.1f} s", self.verdict.text(), *others])
 
 
 @dataclass(slots=True)
@@ -71,39 +72,60 @@ class Findings:
     sightings: list[Sighting] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where harm is done: a fleet that has not been started yet, its store, and the target's access log."""
+
+    fleet: Fleet
+    store: Store
+    access: Path
+    events: Path
+
+
 def drill(folder: Path, plan: Plan, scene: Scene) -> Outcome:
-    """Do it all. `folder` is empty, and keeps whatever was written."""
+    """A fleet at work is hurt as planned."""
+
+    def harm(ground: Ground) -> None:
+        ground.fleet.start_all()
+        wait_for(ground.access, scene.hosts)
+        _Strikes(ground.fleet, ground.store, DisturbanceLog(ground.events)).carry_out(plan)
+
+    return hurt(folder, plan.engine, scene, harm, str(plan))
+
+
+def hurt(
+    folder: Path, engine: str, scene: Scene, harm: Callable[[Ground], None], what: str, *, workers: int = WORKERS,
+    concurrency: int = 1, compared: bool = True,
+) -> Outcome:  # fmt: skip
+    """Do it all. `folder` is empty, and keeps whatever was written. `harm`: starts the fleet and does things to it;
+    `what`: says which. `workers`, and how many requests each has out at once. `compared`: with an undisturbed crawl."""
     began = time.monotonic()
     (folder / "tmp").mkdir()
+    events = folder / "events"
     with (
-        opened_store(plan.engine, folder) as store,
+        opened_store(engine, folder) as store,
         site_process(folder, "--robots", "disallow-private") as (port, access),
-        undisturbed(folder / "undisturbed", scene) as control,
+        undisturbed(folder / "undisturbed", scene) if compared else nullcontext() as control,
     ):
-        environment = {
-            "SHOAL_ENGINE": store.url, "SHOAL_EVENTS": str(folder / "events"), "TMPDIR": str(folder / "tmp"),
-        }  # fmt: skip
+        environment = {"SHOAL_ENGINE": store.url, "SHOAL_EVENTS": str(events), "TMPDIR": str(folder / "tmp")}
         scraper = scene.write(folder / "drill.py", port)
         _create_run(folder, scraper, environment)
-        fleet = Fleet(
-            folder, WORKERS, ["worker", scraper, "--run-id", RUN, "--quiet", "--concurrency", "1"], environment
-        )
+        command: list[str | Path] = ["worker", scraper, "--run-id", RUN, "--quiet", "--concurrency", str(concurrency)]
+        fleet = Fleet(folder, workers, command, environment)
         try:
-            fleet.start_all()
-            wait_for(access, scene.hosts)
-            _Strikes(fleet, store, DisturbanceLog(folder / "events")).carry_out(plan)
+            harm(Ground(fleet, store, access, events))
             findings = asyncio.run(_await_end(store.direct, fleet))
         finally:
             codes = fleet.dismiss()
         asyncio.run(_see_results_go(store.direct, findings))
-        items, dead = control.wait()
+        items, dead = control.wait() if control else (None, {place_of(letter.url) for letter in findings.dead})
         evidence = Evidence(
-            History.read(folder / "events"), findings.run, findings.items, findings.dead, AccessLog.read(access), items,
+            History.read(events), findings.run, findings.items, findings.dead, AccessLog.read(access), items,
             [*store.rests(), _notebooks(folder)], findings.sightings,
         )  # fmt: skip
     verdict = check(evidence)
     others = [*_of_the_fleet(codes, fleet), *_of_the_dead(findings.dead, dead)]
-    return Outcome(plan, verdict, [*verdict.breaches, *others], time.monotonic() - began, fleet.logs())
+    return Outcome(what, verdict, [*verdict.breaches, *others], time.monotonic() - began, fleet.logs())
 
 
 def _create_run(folder: Path, scraper: Path, environment: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -39,6 +39,10 @@ class Store(Protocol):
         """Hurt it. Returns when it is as before."""
         ...
 
+    def is_locked(self) -> bool:
+        """Whether somebody keeps all others from writing."""
+        ...
+
     def rests(self) -> list[Rest]:
         """What is left at rest, with nobody connected."""
         ...
@@ -53,6 +57,14 @@ class SqliteStore:
 
     def strike(self, kind: Kind, seconds: float) -> None:
         raise NotImplementedError(f"{kind} for {seconds} s: a file is not disturbed")
+
+    def is_locked(self) -> bool:
+        with closing(sqlite3.connect(self._file, timeout=0.5, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+        return False
 
     def rests(self) -> list[Rest]:
         with sqlite3.connect(self._file) as connection:
@@ -85,6 +97,9 @@ class PostgresStore:
             case _:
                 strike_the_way(self._proxy, kind, seconds, b"exchange")
 
+    def is_locked(self) -> bool:
+        return False  # a call is one statement, which the server ends alone
+
     def rests(self) -> list[Rest]:
         connected = int(self._server.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'shoal'"))
         tables = [
@@ -113,6 +128,9 @@ class RedisStore:
                 self._server.ask("SCRIPT", "FLUSH")
             case _:
                 strike_the_way(self._proxy, kind, seconds, b"EVALSHA")
+
+    def is_locked(self) -> bool:
+        return False  # a call is one script, or some that lock nothing
 
     def rests(self) -> list[Rest]:
         clients = self._server.ask("INFO", "clients").decode()

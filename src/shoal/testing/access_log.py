@@ -114,13 +114,16 @@ class AccessLog:
         """The smallest gap of any key; infinity if no key was seen twice."""
         return min((gaps[0] for gaps in self.gaps(key).values() if gaps), default=float("inf"))
 
-    def most_at_once(self, key: Key = slot) -> int:
-        """The most requests of one key that were being answered at the same time. Unfinished ones never end."""
+    def most_at_once(self, key: Key = slot, *, blur: float = 0.0) -> int:
+        """The most requests of one key that were being answered at the same time. Unfinished ones never end.
+
+        `blur`: the last so many seconds of each do not count, in which its end was perhaps not noticed yet.
+        """
         moments: defaultdict[Hashable, list[tuple[float, int]]] = defaultdict(list)
         for entry in self.entries:
             moments[key(entry)].append((entry.started, 1))
             if entry.finished is not None:
-                moments[key(entry)].append((max(entry.finished, entry.started), -1))
+                moments[key(entry)].append((max(entry.finished - blur, entry.started), -1))
         most = 0
         for changes in moments.values():
             running = 0

@@ -12,7 +12,8 @@ As a process of its own, which prints `ready http://127.0.0.1:PORT` when it list
 
 Paths:
     ordinary   /site/{n}/ (n linked pages with an item each)  /json  /empty  /html/broken  /big/{kb}  /echo
-               /private/…  /status/{code}  /delay/{ms}  /cookies/set?name=value  /cookies/echo
+               /private/…  /status/{code}  /delay/{ms}  /delay/first/{times}/{ms}/{name}  /cookies/set?name=value
+               /cookies/echo
     wire       /drop  /reset  /half  /drip/{bytes}/{ms}  /endless  /headers/endless  /garbage
                /length/long|short|garbage|negative|twice  /chunked/good|bad
     encodings  /gzip  /br  /deflate  /bad-gzip  /bomb/gzip|br|deflate  /charset/{kind of CHARSET_TEXTS}

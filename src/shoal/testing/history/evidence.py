@@ -22,6 +22,8 @@ class Limits:
     """The longest time between two sweeps of a worker."""
     slack: Millis = 10_000
     """How late a busy machine may be with what should happen at once."""
+    hang_up: Millis = 100
+    """How long a target may take to notice that whoever it answers has left."""
     overtakes: int = 10
     """How often one site may be visited while another, that is due, waits."""
 

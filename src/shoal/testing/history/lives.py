@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -87,6 +87,13 @@ class Life:
         """From when until when it certainly lived; empty if the first is not before the second."""
         assert self.grant.answered_at is not None
         return self.grant.answered_at, min([self.lives_until(), *(ending.call.at for ending in self.endings)])
+
+    def lost_alive(self, after: Life, last_calls: Mapping[str, Moment]) -> bool:
+        """Whether it had certainly no end when another got its slot, though its worker lived: that one called again
+        later (`last_calls`: by process), so nobody can have known it to be dead."""
+        assert after.grant.answered_at is not None
+        ended = self.cut_at is not None or self.settled_perhaps
+        return not ended and last_calls[self.grant.process] > after.grant.answered_at
 
     def shown(self) -> str:
         return f"task {self.lease.task.id} ({self.lease.task.url}), lease {self.lease.token}"

@@ -14,7 +14,8 @@ from shoal.testing.history.lives import Life, Lives
 
 
 def few_leases_per_slot(evidence: Evidence, lives: Lives) -> Findings:
-    """I3, by those stretches of each lease in which it certainly lived."""
+    """I3, by those stretches of each lease in which it certainly lived; and by what the target had to answer at once,
+    which has to break off where whoever asked has left."""
     findings = Findings("I3")
     most = 0
     for (site, way_out), leases in lives.by_slot.items():
@@ -31,25 +32,36 @@ def few_leases_per_slot(evidence: Evidence, lives: Lives) -> Findings:
                 findings.breach(f"{site} by {way_out} had {living} live leases at {moment}")
     findings.count("slots", len(lives.by_slot))
     findings.count("most live leases of one", most)
+    if evidence.target is not None:
+        at_once = evidence.target.most_at_once(blur=evidence.limits.hang_up / 1000)
+        findings.count("most requests of one at once", at_once)
+        if at_once > evidence.run.policy.concurrency:
+            findings.breach(f"the target had {at_once} requests of one slot to answer at once")
     return findings
 
 
 def starts_keep_the_delay(evidence: Evidence, lives: Lives) -> Findings:
-    """I4: as the target saw it; and as the frontier granted it, where the end of the lease before is known."""
+    """I4: as the target saw it; and as the frontier granted it, where the end of the lease before is known, or that it
+    had none while its owner lived."""
     findings = Findings("I4")
     if evidence.target is not None:
         _seen_by_the_target(evidence.target, evidence.run.policy.delay, findings)
-    compared = 0
+    compared = guarded = 0
     for life in lives:
         stood = life.stood
         started = None if stood is None else stood.settlement.started_at
         if started is not None and started < life.lease.start_at:
             findings.breach(f"{life.shown()} was started before its time")
     if evidence.run.policy.concurrency == 1:
+        last_calls = {call.process: call.at for call in evidence.history.calls}
         for leases in lives.by_slot.values():
             for before, after in pairwise(leases):
                 compared += _granted_in_time(findings, before, after)
+                if before.lost_alive(after, last_calls):
+                    guarded += 1
+                    _granted_after_the_lost(findings, before, after, evidence.run.policy.hard_timeout)
     findings.count("pairs of grants", compared)
+    findings.count("slots taken over from the living", guarded)
     return findings
 
 
@@ -80,3 +92,11 @@ def _granted_in_time(findings: Findings, before: Life, after: Life) -> bool:
         early = earliest - after.lease.start_at
         findings.breach(f"{after.shown()} may start {early} ms too soon after task {before.lease.task.id}")
     return True
+
+
+def _granted_after_the_lost(findings: Findings, before: Life, after: Life, hard_timeout: Millis) -> None:
+    """What its owner may have started before the lease ran out must have ended by now."""
+    pace = min(before.lease.delay, after.lease.delay)
+    early = before.lives_until() + hard_timeout + pace - after.lease.start_at
+    if early > 0:
+        findings.breach(f"{after.shown()} may start {early} ms too soon after task {before.lease.task.id} was lost")

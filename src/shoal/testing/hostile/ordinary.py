@@ -76,8 +76,16 @@ async def _site(call: Call, rest: list[str]) -> None:
 
 
 async def _delay(call: Call, rest: list[str]) -> None:
-    await call.pause(int(rest[0]) / 1000)
-    await call.answer(f"<h1>after {rest[0]} ms</h1>")
+    match rest:
+        case [ms]:
+            slow = True
+        case ["first", times, ms, name]:
+            slow = call.memory.count(f"delay:{name}") <= int(times)
+        case _:
+            raise ValueError("{ms} or first/{times}/{ms}/{name}")
+    if slow:
+        await call.pause(int(ms) / 1000)
+    await call.answer(f"<h1>after {ms} ms</h1>")
 
 
 async def _status(call: Call, rest: list[str]) -> None:
