@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,22 +22,10 @@ from shoal.work.held import HeldLease
 from shoal.work.permission import Permission
 from shoal.work.verdict import Judge
 from shoal.work.visit import Visit
-from working import Crawled, crawl, opened, reader
+from working import Crawled, crawl, reader
 
 HERE, THERE, BEYOND = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 PAGES = ("/private/x", "/json")
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
-    async with opened(tmp_path) as engine:
-        yield engine
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[HostileSite]:
-    async with HostileSite(host="0.0.0.0") as site:  # noqa: S104 - all of 127.0.0.0/8, and it hangs up on others
-        yield site
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from shoal.settings_file import load
 from shoal.task import Kind, NewTask
 from shoal.testing.hostile_site import HostileSite
 from shoal.url import site_of
-from working import crawl, opened, reader, start_run
+from working import crawl, reader, start_run
 
 NEWS = "https://news.example/live/1?a=/b"
 
@@ -227,18 +226,6 @@ def test_a_broken_route_of_the_environment_is_named_as_such(folder: Path, monkey
 
 
 # At work
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
-    async with opened(tmp_path) as engine:
-        yield engine
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[HostileSite]:
-    async with HostileSite(host="0.0.0.0") as site:  # noqa: S104 - all of 127.0.0.0/8, and it hangs up on others
-        yield site
 
 
 @pytest.mark.parametrize(

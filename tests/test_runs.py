@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -12,13 +11,7 @@ from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.request import Request
 from shoal.runs import BATCH, REFUSALS_SHOWN, new_run_id, seed
 from shoal.scraper import Scraper
-from working import opened, reader
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
-    async with opened(tmp_path) as engine:
-        yield engine
+from working import reader
 
 
 def test_run_ids_are_readable_and_all_different() -> None:

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,31 +15,16 @@ import pytest
 
 from command_line import script
 from crawling import SITEMAP_SCRAPER, killed_in_the_middle, site_process, stats
-from shoal import Page, Scraper, Sitemap, politeness, sitemap
+from shoal import Page, Scraper, Sitemap, sitemap
 from shoal.errors import BadScraper
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.sitemap import since_moment
 from shoal.testing.hostile.sitemaps import SITEMAP_DATES
 from shoal.testing.hostile_site import HostileSite
 from shoal.work import sitemaps
-from working import crawl, opened, reader
+from working import crawl, reader
 
-
-@pytest.fixture(autouse=True)
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(politeness, "RETRY_FIRST", 5)
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
-    async with opened(tmp_path) as engine:
-        yield engine
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[HostileSite]:
-    async with HostileSite(host="0.0.0.0") as site:  # noqa: S104 - all of 127.0.0.0/8, and it hangs up on others
-        yield site
+pytestmark = pytest.mark.usefixtures("short_waits")
 
 
 def listing(pages: int) -> set[str]:
