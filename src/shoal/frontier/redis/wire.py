@@ -46,19 +46,21 @@ class Body(msgspec.Struct, array_like=True, frozen=True):
 
 
 class LeaseRow(msgspec.Struct, array_like=True, frozen=True):
-    """A lease as a script answers it."""
+    """A lease as a script answers it: as it is kept, and then its terms."""
 
+    token: int
+    worker: str
+    run: int
+    line: int
+    exit: str
+    site: str
     id: int
     priority: int
-    run: int
+    run_again: int
     ttl_until: Moment
     attempts: int
     crashes: int
     body: Body
-    line: int
-    site: str
-    token: int
-    exit: str
     start_at: Moment
     start_by: Moment
     expires_at: Moment

@@ -1,5 +1,34 @@
 -- Letting tasks in: deduplicated, put in line, and their sites scheduled.
--- They come in groups of what is alike: berth, priority, wait, ttl (-1 = none), and a flat list of four values for each
+
+-- Tasks that are not the last ones of a packed queue go where they belong, in their order. Each: site, number, entry.
+local function put_in_line(run, line, priority, wait, tasks)
+    local number, strange = run.number, {}
+    for index, task in ipairs(tasks) do
+        if wait > 0 or queue_of(line, task[1])[RULED] ~= number then
+            strange[#strange + 1] = task[1]
+        end
+    end
+    load_sites(strange)
+    for _, task in ipairs(tasks) do
+        local name, id, entry = task[1], task[2], task[3]
+        if wait > 0 then
+            open_site(site_of(name), run.rules)
+            delay(line, name, number, id, entry, now + wait)
+        else
+            local queue = queue_of(line, name)
+            local is_ruled = queue[RULED] == number
+            if not is_ruled then
+                open_site(site_of(name), run.rules)
+            end
+            place(line, name, id, priority, entry)
+            if not is_ruled then
+                queue[RULED] = number
+            end
+        end
+    end
+end
+
+-- Tasks come in groups of what is alike: berth, priority, wait, ttl (-1 = none), and a flat list of four values for each
 -- task: site, key (false = always accepted), the set that the key belongs to, and what only the client reads.
 local function admit(run, groups)
     local number, rules, accepted, offered = run.number, run.rules, 0, 0
@@ -37,14 +66,7 @@ local function admit(run, groups)
         end
         local expires = ttl >= 0 and now + wait + ttl or 0
         local alike = pack(priority, number, expires, 0, 0)
-        local known = queues[line.number]
-        local strange = {}
-        for index, name in ipairs(names) do
-            if wait > 0 or known[name][RULED] ~= number then
-                strange[#strange + 1] = name
-            end
-        end
-        load_sites(strange)
+        local packed, others = packed_queues[line.number], {}
         for index, at in ipairs(fresh) do
             local name = names[index]
             serial = serial + 1
@@ -56,18 +78,11 @@ local function admit(run, groups)
             if expires > 0 then
                 watch_expiry(expires, id, number, line.number, name)
             end
-            local data = known[name]
-            if wait > 0 then
-                open_site(site_of(name), rules)
-                delay(line.number, name, number, id, entry, now + wait)
-            elseif data[RULED] == number then
-                place(line.number, name, id, priority, entry)
-            else
-                open_site(site_of(name), rules)
-                place(line.number, name, id, priority, entry)
-                data[RULED] = number
+            if wait > 0 or not (packed[name] and append(line.number, name, packed[name], number, priority, entry)) then
+                others[#others + 1] = {name, id, entry}
             end
         end
+        put_in_line(run, line.number, priority, wait, others)
     end
     count(run, 'waiting', accepted)
     if run.state == 'finished' then

@@ -80,8 +80,7 @@ end
 -- Drop from a site's list what has expired: all of the packed entries, and whatever of the overflow comes first.
 -- Their ends were counted before. What is left inside the overflow is dropped when its turn comes.
 local function trim(line, name)
-    local data = queue_of(line, name)
-    change_queue(line, name)
+    local data = change_queue(line, name)
     for at = #data, FIRST, -1 do
         local _, _, _, number, expires = unpack_some(data[at], 4, 0)
         if expires > 0 and expires <= now then

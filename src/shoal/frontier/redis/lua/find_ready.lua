@@ -1,8 +1,7 @@
 -- needs: prelude books sites queue
 -- Where tasks of a site are ready: how many of its tasks wait aside; and for each line its number, lane and pool, those of
 -- its first tasks that contain what is looked for, and the overflow behind them: priority, length, if it is a sorted set.
-load_sites({ask[4].site})
-local site, found = sites[ask[4].site], {}
+local site, found = known_site(ask[4].site), {}
 if not site then
     return {0, found}
 end

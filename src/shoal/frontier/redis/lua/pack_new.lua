@@ -10,7 +10,8 @@ for index, name in ipairs(new) do
 end
 load_sites(names)
 for _, name in ipairs(names) do
-    local packed = sites[name] and sites[name][LINES]
+    local site = known_site(name)
+    local packed = site and site[LINES]
     if type(packed) == 'string' then
         local entry_at, line = unpack_some(packed, 2, 0)
         if line == question.line then

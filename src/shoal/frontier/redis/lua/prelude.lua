@@ -25,8 +25,10 @@ local function head(length)
             known = string.char(160 + length)
         elseif length < 256 then
             known = string.char(217, length)
-        else
+        elseif length < 65536 then
             known = struct.pack('>BI2', 218, length)
+        else
+            known = struct.pack('>BI4', 219, length)
         end
         heads[length] = known
     end

@@ -9,13 +9,15 @@
 local OVER, RULED, FIRST = 2, 3, 4
 local GROUP = 5 -- values in OVER for each
 local INLINE = 6 -- how many are packed, before the others overflow
-local queues, changed_queues, pushes, news, firsts = {}, {}, {}, {}, {}
+-- Like sites, queues stay packed until somebody has to look inside. The head of a packed record is not read, so that a
+-- task can come or go without it.
+local queues, packed_queues, changed_queues, pushes, news, firsts = {}, {}, {}, {}, {}, {}
 
 local function load_queues(line, names)
-    local known = queues[line]
+    local known, packed = queues[line], packed_queues[line]
     if not known then
-        known = {}
-        queues[line] = known
+        known, packed = {}, {}
+        queues[line], packed_queues[line] = known, packed
     end
     local missing = {}
     local size = 0
@@ -31,7 +33,7 @@ local function load_queues(line, names)
     for index = 1, size do
         local record, name = records[index], missing[index]
         if record then
-            known[name] = read_record(record)
+            packed[name] = record
         else
             known[name] = {-1, 0, false}
             absent[#absent + 1] = name
@@ -40,37 +42,53 @@ local function load_queues(line, names)
     load_sites(absent)
     for index = 1, #absent do
         local name = absent[index]
-        local packed = sites[name] and sites[name][LINES]
-        if type(packed) == 'string' then
-            local entry_at, at_line, ruled = unpack_some(packed, 2, 0)
+        local site = known_site(name)
+        local with_task = site and site[LINES]
+        if type(with_task) == 'string' then
+            local entry_at, at_line, ruled = unpack_some(with_task, 2, 0)
             if at_line == line then
-                known[name] = {-1, 0, ruled, cut(packed, entry_at + 1)}
+                known[name] = {-1, 0, ruled, cut(with_task, entry_at + 1)}
             end
         end
     end
 end
 
-local function queue_of(line, site)
+local function queue_of(line, name)
     local known = queues[line]
-    if not known or not known[site] then
-        load_queues(line, {site})
-        known = queues[line]
+    local queue = known and known[name]
+    if not queue then
+        if queue == nil then
+            load_queues(line, {name})
+            known = queues[line]
+        end
+        local packed = packed_queues[line]
+        if packed[name] then
+            known[name], packed[name] = read_record(packed[name]), nil
+        end
+        queue = known[name]
     end
-    return known[site]
+    return queue
 end
 
 local function is_empty(queue)
     return queue[FIRST] == nil and queue[OVER] == 0
 end
 
--- The queue will be written. If it was packed with its site, from now on it is not.
-local function change_queue(line, name)
+-- A queue that is still packed has become this.
+local function write_queue(line, name, packed)
+    packed_queues[line][name] = packed
     local changed = changed_queues[line]
     if not changed then
         changed = {}
         changed_queues[line] = changed
     end
     changed[name] = true
+end
+
+-- A queue that will be written. If it was packed with its site, from now on it is not.
+local function change_queue(line, name)
+    local queue = queue_of(line, name)
+    write_queue(line, name, nil)
     local site = sites[name]
     if site and type(site[LINES]) == 'string' then
         local _, at_line = unpack_some(site[LINES], 1, 0)
@@ -80,6 +98,7 @@ local function change_queue(line, name)
             change_queue(at_line, name)
         end
     end
+    return queue
 end
 
 -- If this queue is the only one of a site that is new and has one task, that goes with the site.
@@ -158,8 +177,7 @@ end
 
 -- Put a task where it belongs. The first one of a site schedules a visit, from now on.
 local function place(line, name, id, priority, entry)
-    local data = queue_of(line, name)
-    change_queue(line, name)
+    local data = change_queue(line, name)
     if is_empty(data) then
         local stored = data[RULED] ~= false
         data[RULED] = 0
@@ -224,6 +242,21 @@ local function place(line, name, id, priority, entry)
             push(overflow_key(line, name, priority), entry)
         end
     end
+end
+
+-- Append a new task to a packed queue that is ruled by its run, where it comes last, as most do. Answers if that could be.
+-- If not, the queue is packed no more, so that those behind it stay behind it.
+local function append(line, name, packed, run, priority, entry)
+    local unread, over, ruled, a, b, c, d, e = unpack_some(packed, 7, 2)
+    if unread == -1 and over == 0 and ruled == run then
+        local _, _, others = unpack_some(e or d or c or b or a, 2, 0)
+        if others >= priority then
+            write_queue(line, name, packed .. head(#entry) .. entry)
+            return true
+        end
+    end
+    queue_of(line, name)
+    return false
 end
 
 -- The number of the first task that an overflow has.
@@ -313,10 +346,13 @@ end
 local function close_queues()
     close_pushes()
     for line, changed in pairs(changed_queues) do
-        local rows, gone, length, known = {}, {}, 0, queues[line]
+        local rows, gone, length, known, packed = {}, {}, 0, queues[line], packed_queues[line]
         for name in pairs(changed) do
-            local queue = known[name]
-            if is_empty(queue) then
+            local record, queue = packed[name], known[name]
+            if record then
+                rows[length + 1], rows[length + 2] = name, record
+                length = length + 2
+            elseif is_empty(queue) then
                 gone[#gone + 1] = name
             elseif not fold(line, name, queue) then
                 rows[length + 1], rows[length + 2] = name, pack(queue)

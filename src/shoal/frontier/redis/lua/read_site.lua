@@ -2,8 +2,7 @@
 -- One site as readers see it, or nil if no task of it was ever accepted; and its slots that were used or limited: exit,
 -- when it may next be used, until when it is blocked, live leases, rate limits in a row, if it is being probed, and what
 -- was said ('' = nothing).
-load_sites({ask[4].site})
-local site, slots = sites[ask[4].site], {}
+local site, slots = known_site(ask[4].site), {}
 if not site then
     return pack({false, slots})
 end

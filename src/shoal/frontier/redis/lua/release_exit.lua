@@ -7,7 +7,8 @@ local key = base .. 'b:' .. question.exit
 local names = question.site and {question.site} or call('ZRANGE', key, 0, AT_MOST - 1)
 load_sites(names)
 for _, name in ipairs(names) do
-    if sites[name] and limits.lift(sites[name], question.exit) then
+    local site = known_site(name)
+    if site and limits.lift(site, question.exit) then
         changed_sites[name] = true
         look_at(name, now)
     end

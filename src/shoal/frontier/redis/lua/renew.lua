@@ -19,7 +19,7 @@ load_sites(names)
 for index, row in ipairs(question.leases) do
     local name = sites_of[index]
     if name then
-        local site, exit = sites[name], exits_of[index]
+        local site, exit = known_site(name), exits_of[index]
         local expires = now + rules_of(site).lease
         later[#later + 1] = text(expires)
         later[#later + 1] = row[1]

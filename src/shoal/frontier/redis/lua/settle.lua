@@ -13,36 +13,44 @@ local ROW = 5
 local PLAIN = {DONE, 0, false, false, false}
 local items, links, late, ended, done = {}, {}, {}, {}, {}
 
+-- The clock of a slot after a lease: by when the last request has begun, and what that is without the last lease.
 -- The last lease to be granted knows when the last request began, or that the clock stands where it stood before. For
 -- any other, the clock was already set by those granted later, to the latest moment at which they may begin.
-local function rest(site, at, token, started)
-    local begun, before = site[at + S_BEGUN], site[at + S_BEFORE]
-    if token == site[at + S_LAST] then
-        site[at + S_BEGUN] = started > before and started or before
-    else
-        if started > begun then
-            site[at + S_BEGUN] = started
-        end
-        if started > before then
-            site[at + S_BEFORE] = started
-        end
+local function set_back(begun, before, is_last, started)
+    if is_last then
+        return started > before and started or before, before
     end
+    return started > begun and started or begun, started > before and started or before
+end
+
+local function rest(site, at, token, started)
+    site[at + S_BEGUN], site[at + S_BEFORE] =
+        set_back(site[at + S_BEGUN], site[at + S_BEFORE], token == site[at + S_LAST], started)
+end
+
+-- The same for a site that need not be opened, as most, where nothing is said about others. Answers if it was one.
+local function free_packed(name, line, exit, token, started)
+    local site = packed_sites[name]
+    local at, rules, in_line, begun, before, blocked, live, last
+    if site and not known_exits.exist() then
+        at, rules, in_line, begun, before, blocked, live, last = read_slot(site, exit, line)
+    end
+    if not at then
+        return false
+    end
+    begun, before = set_back(begun, before, token == last, started)
+    write_slot(name, cut(site, 1, at), begun, before, blocked, live - 1, last)
+    if in_line ~= 0 then
+        local moment = begun + rules.delay
+        move_visit(in_line, name, blocked > moment and blocked or moment)
+    end
+    return true
 end
 
 -- Move the clocks of the slot, and of the site over all its exits where that has one.
 local function free(name, exit, token, started, about, kind, wait, penalty)
     local site = site_of(name)
-    local at = site[SLOTS] == exit and SLOTS or slot_of(site, exit)
-    if about == -1 and site[LIMITS] == 0 and kind ~= SNOOZE and not known_exits.exist() then -- as mostly
-        local rules = rules_of(site)
-        if rules.site_delay == 0 then
-            site[at + S_LIVE], site[at + S_USED] = site[at + S_LIVE] - 1, now
-            rest(site, at, token, started)
-            local moment, blocked = site[at + S_BEGUN] + rules.delay, site[at + S_BLOCKED]
-            look_at(name, blocked > moment and blocked or moment)
-            return
-        end
-    end
+    local at = slot_of(site, exit)
     local told = about ~= -1 and type(about) == 'table' and about
     local crawl, pace, cause = about, -1, ''
     if told then
@@ -242,7 +250,10 @@ local function settle_rows(run, rows, place, packed, leases)
                 count(run, 'duplicates', rest[8])
             end
             hold_leases(leases[from + 2], -1)
-            free(name, leases[from + 4], rows[at + 1], rows[at + 2], about, rest[1], rest[2], rest[3])
+            if about ~= -1 or rest[1] == SNOOZE
+                    or not free_packed(name, line.number, leases[from + 4], rows[at + 1], rows[at + 2]) then
+                free(name, leases[from + 4], rows[at + 1], rows[at + 2], about, rest[1], rest[2], rest[3])
+            end
             if type(about) == 'table' then
                 leave_behind(run, about)
             end

@@ -11,7 +11,8 @@ local ASIDE, RULES, LIMITS, LINES, SLOTS = 2, 3, 4, 5, 6
 local S_BEGUN, S_BEFORE, S_BLOCKED, S_LIVE, S_PENALTY, S_USED, S_LAST, SLOT_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
 local WHOLE_SITE = ''
 
-local sites, changed_sites, new_sites = {}, {}, {}
+-- A site stays packed until somebody has to look inside: a visit by the only slot of a site changes but its last values.
+local sites, packed_sites, changed_sites, new_sites = {}, {}, {}, {}
 
 local function load_sites(names)
     local missing = {}
@@ -26,18 +27,29 @@ local function load_sites(names)
     end
     local records = fetch(base .. 'site', missing)
     for index = 1, size do
-        local record = records[index]
-        if record then
-            sites[missing[index]] = read_record(record)
-        end
+        packed_sites[missing[index]] = records[index] or nil
     end
 end
 
-local function site_of(name)
-    if sites[name] == nil then
-        load_sites({name})
-    end
+-- What is known of a site, to look at; false = nothing.
+local function known_site(name)
     local site = sites[name]
+    if not site then
+        if site == nil then
+            load_sites({name})
+        end
+        local packed = packed_sites[name]
+        if packed then
+            site = read_record(packed)
+            sites[name], packed_sites[name] = site, nil
+        end
+    end
+    return site or false
+end
+
+-- A site that will be written, also if nothing is known of it.
+local function site_of(name)
+    local site = known_site(name)
     if not site then
         site = {-1, 0, '', 0, 0}
         sites[name], new_sites[name] = site, true
@@ -80,8 +92,7 @@ local function pack_rules(delay, site_delay, concurrency, hard_timeout, lease, l
 end
 
 local known_rules = {}
-local function rules_of(site)
-    local packed = site[RULES]
+local function read_rules(packed)
     local rules = known_rules[packed]
     if not rules then
         local list = packed == '' and {0, 0, 1, 0, 0} or unpack_all(packed)
@@ -90,6 +101,10 @@ local function rules_of(site)
         known_rules[packed] = rules
     end
     return rules
+end
+
+local function rules_of(site)
+    return read_rules(site[RULES])
 end
 
 -- A site with no tasks takes the rules of the run that comes; one with tasks keeps the strictest of both.
@@ -123,8 +138,31 @@ local function slot_of(site, exit)
     return size + 1
 end
 
+-- The only slot of a packed site that has no limits, and is in this line or in none: where it begins behind its exit, the
+-- site's rules and line, and of the slot when it began, and before that, until when it is blocked, its live leases and its
+-- last token. Nil where it is not as simple as that.
+local ONE_SLOT = 157
+local function read_slot(packed, of_exit, of_line)
+    if byte(packed) == ONE_SLOT then
+        local at, _, rules, limited, line, exit = unpack_some(packed, 5, 2)
+        if limited == 0 and exit == of_exit and (line == of_line or line == 0) then
+            rules = read_rules(rules)
+            local _, begun, before, blocked, live, penalty, _, last = unpack_some(packed, 7, at)
+            if rules.site_delay == 0 and penalty == 0 then
+                return at, rules, line, begun, before, blocked, live, last
+            end
+        end
+    end
+end
+
+-- The site again, with its only slot used just now.
+local function write_slot(name, up_to_exit, begun, before, blocked, live, last)
+    packed_sites[name] = up_to_exit .. pack(begun, before, blocked, live, 0, now, last)
+    changed_sites[name] = true
+end
+
 -- A slot of these sites has come free: whoever waits for the site may come as early as that, but not before others.
-local earliest = {}
+local earliest, visits = {}, {}
 local function look_at(name, moment)
     local known = earliest[name]
     if not known or moment < known then
@@ -132,35 +170,37 @@ local function look_at(name, moment)
     end
 end
 
+local function move_visit(line, name, moment)
+    local rows = visits[line]
+    if not rows then
+        rows = {'XX', 'LT'}
+        visits[line] = rows
+    end
+    local size = #rows
+    rows[size + 1], rows[size + 2] = text(moment > now and moment or now), name
+end
+
 local function move_visits()
-    local by_line = {}
     for name, moment in pairs(earliest) do
-        local known = sites[name][LINES]
-        if known ~= 0 and type(known) ~= 'string' then -- new ones are visited anyway
-            moment = text(moment > now and moment or now)
-            local several = type(known) == 'table' and known
-            for index = 1, several and #several or 1 do
-                local line = several and several[index] or known
-                local rows = by_line[line]
-                if not rows then
-                    rows = {'XX', 'LT'}
-                    by_line[line] = rows
-                end
-                local size = #rows
-                rows[size + 1], rows[size + 2] = moment, name
+        local known = known_site(name)[LINES]
+        if type(known) == 'table' then
+            for index = 1, #known do
+                move_visit(known[index], name, moment)
             end
+        elseif known ~= 0 and type(known) ~= 'string' then -- new ones are visited anyway
+            move_visit(known, name, moment)
         end
     end
-    for line, rows in pairs(by_line) do
+    for line, rows in pairs(visits) do
         add_scores(base .. 'd:' .. line, rows)
     end
-    earliest = {}
+    earliest, visits = {}, {}
 end
 
 local function close_sites()
     local rows, length = {}, 0
     for name in pairs(changed_sites) do
-        rows[length + 1], rows[length + 2] = name, pack(sites[name])
+        rows[length + 1], rows[length + 2] = name, packed_sites[name] or pack(sites[name])
         length = length + 2
     end
     many('HSET', base .. 'site', rows)
