@@ -172,6 +172,18 @@ class EnqueueContract:
         assert await scene.claim() == []
         assert (await scene.counters()).expired == 2
 
+    async def test_of_however_many_that_have_expired_none_is_handed_out(self, harness: Harness) -> None:
+        """More than a claim ends on its way."""
+        scene = Scene(harness)
+        await scene.open_run(lanes={}, delay=0, concurrency=50)
+        number = 2_500
+        await scene.put(*pages("a.example", number, ttl=1_000), "a.example/lasting")
+        await scene.advance(1_000)
+        assert names(await scene.drain()) == ["a.example/lasting"]
+        await scene.sweep_all()
+        counts = await scene.counters()
+        assert (counts.expired, counts.done, counts.remaining) == (number, 1, 0)
+
     async def test_what_expires_while_it_waits_takes_nothing_with_it(self, harness: Harness) -> None:
         scene = Scene(harness)
         await scene.open_run(delay=0)

@@ -97,7 +97,8 @@ class LeaseContract:
         cancelled = await scene.claim_one(queues=("gone",))
         await scene.settle(done(ended))
         await scene.advance(5_000)
-        assert await scene.frontier.renew(worker(), [Renewal(alive.task.id, alive.token)]) == []
+        kept = [Renewal(lease.task.id, lease.token) for lease in (alive, cancelled)]
+        assert await scene.frontier.renew(worker(), kept) == []
         await scene.advance(5_000)
         await scene.sweep_all()
         await scene.frontier.cancel_run("gone")
@@ -107,6 +108,20 @@ class LeaseContract:
         answer = await scene.frontier.renew(worker(), [*renewals, wrong])
         assert sorted(answer) == sorted([ended.token, lost.token, cancelled.token, wrong.token])
         assert await scene.frontier.renew(worker(), []) == []
+
+    async def test_a_lease_of_a_cancelled_run_is_not_renewed(self, harness: Harness) -> None:
+        """Whoever cannot be told that its run is cancelled does not keep the slot for ever."""
+        scene = Scene(harness)
+        await scene.open_run(lease=10_000)
+        await scene.put("a.example/1")
+        lease = await scene.claim_one()
+        await scene.frontier.cancel_run("run")
+        await scene.advance(9_000)
+        assert await scene.frontier.renew(worker(), [Renewal(lease.task.id, lease.token)]) == [lease.token]
+        await scene.advance(1_000)
+        assert (await scene.frontier.sweep()).cancelled == 1
+        counts = await scene.counters()
+        assert (counts.leased, counts.cancelled) == (0, 1)
 
     async def test_the_third_crash_makes_a_dead_letter(self, harness: Harness) -> None:
         scene = Scene(harness)
