@@ -28,6 +28,9 @@ PLACES = 256
 KEPT_SECONDS = 7 * 24 * 3600
 """How long the notebook of a dead worker is kept for whoever brings back its leases."""
 
+NOTEBOOKS = "shoal-*-*-*.hand"
+"""How notebooks are named: after the machine, the process and chance."""
+
 NO_DUTIES = Duties()
 
 _ENTRY = struct.Struct("<q")
@@ -113,9 +116,23 @@ def read_notebook(path: str | None) -> frozenset[int] | None:
     return frozenset(task for (task,) in _ENTRY.iter_unpack(content[: PLACES * _ENTRY.size]) if task)
 
 
+def owners_of_notebooks() -> dict[str, int]:
+    """The process of each notebook that lies here, by the notebook's name. It may be long dead."""
+    owners: dict[str, int] = {}
+    for book in _folder().glob(NOTEBOOKS):
+        *_, pid, _ = book.name.split("-")
+        if pid.isdecimal():
+            owners[book.name] = int(pid)
+    return owners
+
+
+def _folder() -> Path:
+    return Path(tempfile.gettempdir())
+
+
 def _clear_away(folder: Path) -> None:
     """Throw away notebooks that nobody has asked for in a week."""
-    for old in folder.glob("shoal-*.hand"):
+    for old in folder.glob(NOTEBOOKS):
         with contextlib.suppress(OSError):
             if time.time() - old.stat().st_mtime > KEPT_SECONDS:
                 old.unlink()
@@ -125,7 +142,7 @@ def introduce(duties: Duties = NO_DUTIES) -> tuple[WorkerInfo, Notebook]:
     """A new worker in this process: host, process and chance make its id unique."""
     pid = os.getpid()
     worker_id = f"{socket.gethostname()}-{pid}-{secrets.token_hex(3)}"
-    folder = Path(tempfile.gettempdir())
+    folder = _folder()
     _clear_away(folder)
     notebook = Notebook(folder / f"shoal-{worker_id}.hand")
     return WorkerInfo(worker_id, this_machine(), pid, started(pid) or 0, str(notebook.path), duties), notebook

@@ -33,6 +33,7 @@ from shoal.work.executor import Executor
 from shoal.work.exit_book import DIRECTLY
 from shoal.work.held import HeldLease
 from shoal.work.memory import Memory
+from shoal.work.neighbours import Neighbours
 from shoal.work.permission import Permission
 from shoal.work.rhythm import ahead, linger
 from shoal.work.sitemaps import Finds, SitemapReading
@@ -50,6 +51,8 @@ SHORTEST_WAIT = 0.002
 """Seconds before the next look where the last one found nothing, though something was said to be due."""
 
 SWEEP_EVERY = 2.0
+SWEEP_AFTER_A_DEATH = 0.05
+"""Seconds, at most and at random: those who notice do not all come to the store at the same moment."""
 LOOK_AT_LEASES_EVERY = 1.0
 
 log = structlog.get_logger("shoal")
@@ -337,15 +340,20 @@ class Worker:
         A cancellation may be swallowed on its way (`asyncio.wait_for` does so in Python 3.11 where an answer comes at
         the same moment), so it is not relied on alone.
         """
-        while not self._over:
-            swept = Swept()
-            if self._engine.patience.is_steady:
-                with suppress(EngineUnavailable):
-                    swept = await self._engine.frontier.sweep()
-            if swept.returned or swept.buried:
-                log.warning("brought back what lost workers held", returned=swept.returned, dead=swept.buried)
-            if not self._over:
-                await asyncio.sleep(0 if swept.more else SWEEP_EVERY * self._chance.uniform(0.8, 1.2))
+        with Neighbours() as neighbours:
+            while not self._over:
+                neighbours.look_around()  # before the sweep: who dies after this look ends the wait
+                swept = Swept()
+                if self._engine.patience.is_steady:
+                    with suppress(EngineUnavailable):
+                        swept = await self._engine.frontier.sweep()
+                if swept.returned or swept.buried:
+                    log.warning("brought back what lost workers held", returned=swept.returned, dead=swept.buried)
+                if self._over:
+                    break
+                pause = 0 if swept.more else SWEEP_EVERY * self._chance.uniform(0.8, 1.2)
+                if await neighbours.wait(pause):
+                    await asyncio.sleep(SWEEP_AFTER_A_DEATH * self._chance.random())
 
     async def _keep_renewing(self) -> None:
         """Leases that are getting old, and those whose settlement still has not gone out since the last look."""
