@@ -276,7 +276,7 @@ class TestRaces:
         await transaction.start()
         await sweeper.execute(f"SET search_path TO {schema}")
         later = lease.expires_at + 1
-        assert await sweeper.fetchval("SELECT returned FROM sweep($1, '{}', '{}', '{}', 9)", later) == 1
+        assert await sweeper.fetchval("SELECT returned FROM sweep($1, '{}', '{}', '{}', 9, NULL, NULL)", later) == 1
         renewing = asyncio.ensure_future(frontier.renew(WORKER, [Renewal(lease.task.id, lease.token)]))
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%renew%'"
         while not renewing.done() and shared_server().sql(waiting) == "0":  # noqa: ASYNC110 - the store tells nobody

@@ -13,8 +13,8 @@ from shoal.frontier.exits import NewExit
 from shoal.frontier.protocol import NewRun
 from shoal.frontier.sqlite.connection import SCHEMA_VERSION, connect
 from shoal.frontier.sqlite.engine import open_sqlite
-from shoal.frontier.sqlite.sweep import LIMITS_KEPT
 from shoal.frontier.sqlite.ways import HOPE
+from shoal.politeness import KEPT_AT_REST
 from shoal.task import Lease, Policy
 from shoal.testing.contract.scene import Scene, done, exit_failed, page, pages, snoozed
 from test_sqlite_contract import SqliteHarness
@@ -145,8 +145,8 @@ async def test_limits_that_are_long_over_are_forgotten(harness: SqliteHarness) -
     leases = await scene.claim(9, exits=exits)
     await scene.settle(*(snoozed(lease, 60_000) for lease in leases if lease.task.site == "old.example"))
     await scene.settle(*(done(lease) for lease in leases if lease.task.site != "old.example"))
-    await scene.engine.exits.ban("one", 10 * LIMITS_KEPT, "banned.example")
-    await scene.advance(LIMITS_KEPT)
+    await scene.engine.exits.ban("one", 10 * KEPT_AT_REST, "banned.example")
+    await scene.advance(KEPT_AT_REST)
     leases = sorted(await scene.claim(9, exits=exits), key=lambda lease: lease.task.site)
     assert [lease.task.site.partition(".")[0] for lease in leases] == ["banned", "new", "new", "old"]
     await scene.settle(snoozed(leases[1], 60_000), *(done(lease) for lease in leases if lease is not leases[1]))

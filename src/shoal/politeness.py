@@ -17,6 +17,10 @@ BACKOFF_MOST: Millis = 3_600_000
 QUIET: Millis = 600_000
 """So long after the end of a rate limit without another one, and one of those in a row is forgiven."""
 
+KEPT_AT_REST: Millis = 86_400_000
+"""So long after a slot has last said anything, it may be forgotten: its pace, its limits and all of their penalty are
+over by then, and it was not used since."""
+
 MAX_CRAWL_DELAY: Millis = 300_000
 """A longer Crawl-delay of a robots.txt is read as this one, unless the settings say otherwise."""
 

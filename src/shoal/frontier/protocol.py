@@ -244,7 +244,11 @@ class Frontier(Protocol):
         ...
 
     async def sweep(self) -> Swept:
-        """Bring back what dead workers held, end what expired, delete old results. Bounded; safe to call by anyone."""
+        """Bring back what dead workers held, end what expired, delete old results. Bounded; safe to call by anyone.
+
+        Slots that have been at rest for `politeness.KEPT_AT_REST` are forgotten, a stretch of them at each sweep, so
+        that a store does not keep every exit that ever was at every site.
+        """
         ...
 
     async def requeue_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:

@@ -27,6 +27,7 @@ from shoal.testing.contract.leases import LeaseContract
 from shoal.testing.contract.limits import LimitContract
 from shoal.testing.contract.lost_grants import LostGrantContract
 from shoal.testing.contract.notes import NoteContract, WhereaboutsContract
+from shoal.testing.contract.resting import RestingContract
 from shoal.testing.contract.results import ResultContract
 from shoal.testing.contract.runs import RunContract
 from shoal.testing.contract.settlements import SettlementContract
@@ -44,6 +45,7 @@ class FrontierContract(
     LimitContract,
     BackoffContract,
     ExitHealthContract,
+    RestingContract,
     SettlementContract,
     LeaseContract,
     LostGrantContract,

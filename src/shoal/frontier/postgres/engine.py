@@ -52,6 +52,8 @@ class PostgresFrontier:
         self._connections = connections
         self._reader = reader
         self._clock = clock
+        self._looked_at: tuple[int | None, str | None] = (None, None)
+        """The last slot, by number of the site and exit, that a sweep looked at: the next one goes on from there."""
 
     async def create_run(self, run: NewRun) -> Run:
         await self._connections.rows("create_run", self._now(), *run_values(run))
@@ -101,8 +103,10 @@ class PostgresFrontier:
         hands = {worker: read_notebook(notebook) for worker, notebook in gone}
         read = {worker: hand for worker, hand in hands.items() if hand is not None}
         in_hand = sorted(task for hand in read.values() for task in hand)
-        row = await self._connections.row("sweep", self._now(), list(hands), list(read), in_hand, SWEEP_AT_MOST)
-        return Swept(*row)
+        values = (list(hands), list(read), in_hand, SWEEP_AT_MOST, *self._looked_at)
+        site, way_out, *swept = await self._connections.row("sweep", self._now(), *values)
+        self._looked_at = (site, way_out)
+        return Swept(*swept)
 
     async def requeue_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
         cancelled = f"Run {run_id!r} was cancelled; its dead letters cannot be tried again."

@@ -52,12 +52,14 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
 class Memory:
     """Belongs to the connection that writes, and is used inside its transactions only.
 
-    `sites`: numbers and rules by key. `seen`: the keys that came in lately.
+    `sites`: numbers and rules by key. `seen`: the keys that came in lately. `looked_at`: the last slot that a sweep
+    looked at, which is no more than a place to go on from; None = it has not begun.
     """
 
     def __init__(self) -> None:
         self.sites: dict[str, tuple[int, Rules]] = {}
         self.seen = SeenLately()
+        self.looked_at: tuple[int, str] | None = None
         self._version: int | None = None
 
     def begin(self, connection: sqlite3.Connection) -> None:

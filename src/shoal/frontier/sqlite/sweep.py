@@ -11,15 +11,14 @@ from shoal.frontier.protocol import Swept
 from shoal.frontier.sqlite.clocks import Slot
 from shoal.frontier.sqlite.expiry import ripen
 from shoal.frontier.sqlite.limits import forget_limits, limits_of
+from shoal.frontier.sqlite.resting import forget_slots
 from shoal.frontier.sqlite.settle import Slots, free_slots
 from shoal.frontier.sqlite.transaction import READY, Transaction, encode
 from shoal.outcome import Blame, Reason
+from shoal.politeness import KEPT_AT_REST
 
 MOST = 2000
 """How many rows of each kind one sweep touches."""
-
-LIMITS_KEPT: Millis = 86_400_000
-"""How long after its end a rate limit is remembered; all of its penalty is forgiven long before."""
 
 Gone = Callable[[int, int], bool]
 """Whether the process with this id and start time is gone from this machine."""
@@ -79,7 +78,8 @@ def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand, rebooted: 
     notes = tx.run("delete_old_notes", now=tx.now, most=MOST)
     tx.run("forget_workers", now=tx.now)
     tx.run("end_bans", now=tx.now)
-    forget_limits(tx, tx.now - LIMITS_KEPT, MOST)
+    forget_limits(tx, tx.now - KEPT_AT_REST, MOST)
+    forget_slots(tx)
     tx.close_books()
     more = ripe or MOST in (len(lost), cancelled, len(deleted), notes)
     return Swept(returned, buried, expired, cancelled + refused, sum(deleted), more)

@@ -1,7 +1,8 @@
 -- The verb `sweep`, bounded. _gone: workers that are known to be dead; of those in _read, the notebook could be read, and
--- the tasks in _hand were in hand.
+-- the tasks in _hand were in hand. _site, _exit: the last slot that was looked at (null = none yet); the next sweep goes on
+-- from the one that is answered.
 CREATE FUNCTION sweep(
-    _now bigint, _gone int[], _read int[], _hand bigint[], _most int,
+    _now bigint, _gone int[], _read int[], _hand bigint[], _most int, INOUT _site int, INOUT _exit text,
     OUT returned int, OUT buried int, OUT expired int, OUT cancelled int, OUT items_deleted bigint, OUT more boolean
 )
 LANGUAGE plpgsql
@@ -36,6 +37,7 @@ BEGIN
     cancelled := cancelled + _many;
     more := more OR _many = _most;
     PERFORM release_stray(_now, _most);
+    SELECT * INTO _site, _exit FROM forget_slots(_now - 86400000, 200, _site, _exit); -- as politeness.KEPT_AT_REST
     PERFORM finish_runs(_now);
     PERFORM finish_forgotten(_now, 1000);
     WITH old AS (

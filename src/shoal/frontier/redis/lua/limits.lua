@@ -197,6 +197,32 @@ function limits.penalty_of(site, at)
     return max(0, penalty - floor(max(0, now - (limit and limit[L_UNTIL] or 0)) / QUIET))
 end
 
+-- Forget limits that were long over by then, with all of their penalty. Answers if there were any.
+function limits.forget(site, before)
+    local known, found = site[LIMITS], false
+    if type(known) ~= 'table' then
+        return false
+    end
+    local penalties = {}
+    for at = SLOTS, #site, SLOT_SIZE do
+        penalties[site[at]] = site[at + S_PENALTY]
+    end
+    for exit, limit in pairs(known[BY_EXIT]) do
+        if max(limit[L_AT], over_at(limit) + (penalties[exit] or 0) * QUIET) < before then
+            known[BY_EXIT][exit], found = nil, true
+        end
+    end
+    if next(known[BY_EXIT]) == nil and known[PACE] == 0 then
+        site[LIMITS], found = known[CRAWL], true
+    end
+    return found
+end
+
+-- Whether anything is remembered of limits and bans of this exit.
+function limits.knows(site, exit)
+    return limit_of(site, exit) ~= nil
+end
+
 -- As readers see it: until when, if one request goes first now, and what was said ('' = nothing); nil = no limit.
 function limits.describe(site, exit)
     local limit = limit_of(site, exit)

@@ -12,8 +12,22 @@ end
 
 -- A record is a packed list that begins with -1. Read like this, its table has the right size at once (a msgpack array
 -- would grow it value by value), and the -1 comes from the reading itself: it says that everything was read.
+local STACK = 7000 -- as many values as may be returned at once, with some to spare; each takes at least a byte
 local function read_record(packed)
-    return {unpack_some(packed, 100000, byte(packed) < 220 and 2 or 4)}
+    if #packed <= STACK then
+        return {unpack_some(packed, STACK, byte(packed) < 220 and 2 or 4)}
+    end
+    local kind = byte(packed)
+    local record, size, at = {-1}, 1, kind < 220 and 2 or kind == 220 and 4 or 6
+    while at >= 0 do
+        local part = {unpack_some(packed, STACK, at)}
+        at = part[1]
+        for index = 2, #part do
+            size = size + 1
+            record[size] = part[index]
+        end
+    end
+    return record
 end
 
 -- What stands before a string of each length, in msgpack.

@@ -1,4 +1,4 @@
--- needs: prelude greet books sites limits exits notes queue aside bury release
+-- needs: prelude greet books sites limits rest exits notes queue aside bury release
 -- One bounded sweep of a partition. `gone`: workers known to be dead, each with the leases it held and the tasks it had
 -- in hand (nil = not known).
 -- Answers what was done, the workers of the asking machine that hold leases, and the runs that have nothing left here.
@@ -271,6 +271,7 @@ local deleted, batches = delete_results()
 local thawed = thaw()
 local forgotten = end_notes(MOST)
 forget_bans()
+forget_slots()
 forget_workers()
 call('ZREMRANGEBYSCORE', base .. 'in', '-inf', now - 3600000)
 local holders = {}
