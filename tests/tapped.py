@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Any
 
 from shoal.errors import EngineBroken
@@ -70,6 +70,9 @@ class TappedCache:
 
     async def put(self, entries: Sequence[Entry]) -> None:
         await self._cache.put(entries)
+
+    async def hold(self, entries: Sequence[Entry]) -> Set[str]:
+        return await self._cache.hold(entries)
 
 
 async def until(so: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import pytest
 
@@ -43,6 +43,9 @@ class OneShelf:
 
     async def put(self, entries: Sequence[Entry]) -> None:
         self.kept.update({entry.key: (entry.value, self._clock.now() + entry.ttl) for entry in entries})
+
+    async def hold(self, entries: Sequence[Entry]) -> Set[str]:
+        raise NotImplementedError
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ class Note(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True):
     """Something to remember by its key for `ttl`, by the store's clock. Replaces what was there.
 
+    `ttl`: 0 = let go: what is there is forgotten, if it has this value; anything else stays.
     `key`: if it begins with a site and a space, it lies beside that site: what a settlement of the site leaves there is
     there before the next task of the site can be claimed. What lies elsewhere may come a moment later.
     """

@@ -94,7 +94,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     charged with one failure. `exits_ok`: exits that are known to work.
     `saved_requests`, `saved_bytes`: what did not have to be asked for, or sent, because it was remembered.
     `notes`, `entries`: what is to be remembered because of it, in the same transaction: if it comes too late, or its
-    run was cancelled, they are thrown away.
+    run was cancelled, they are thrown away. Entries that lie beside its site and let go do so also of a cancelled run.
     """
 
     run_id: str

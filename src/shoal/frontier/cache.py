@@ -6,7 +6,7 @@ clears it away. What must not outlive the lease that brought it goes with a sett
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
 from shoal.kept import Entry
@@ -21,4 +21,12 @@ class Cache(Protocol):
 
     async def put(self, entries: Sequence[Entry]) -> None:
         """Keep these; of two under one key, the last."""
+        ...
+
+    async def hold(self, entries: Sequence[Entry]) -> Set[str]:
+        """Keep each of these, all under different keys, if there is nothing else under its key.
+
+        Answers the keys of those that are there now. One that was there already, with this value, is kept for the whole
+        of its time again; so one may ask twice. Of several who want the same key at once, one gets it.
+        """
         ...

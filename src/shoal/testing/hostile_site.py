@@ -22,8 +22,8 @@ Paths:
                /flaky/{failures}/{name}  /limited/{per_second}/ (linked pages behind a token bucket)
     sitemaps   /sitemap/urls|gzip|text|rss|atom|news|images|broken|cut/{n}  /sitemap/index/{files}/{n} (of /site/{n}/)
                /sitemap/big/{MB}  /sitemap/loop  /sitemap/deep/0  /sitemap/bomb|entities|external|html
-    validators /etag/{name}  /modified/{name}  /plain/{name}?Header=value  /ticking/{name}  /change/{name}
-               /fading/{status}/{first}/{last}/{name}  /unasked  /gate/{name}
+    validators /etag/{name}  /modified/{name}  /plain/{name}?Header=value  /ticking/{name}?pause={ms}&Header=value
+               /change/{name}  /fading/{status}/{first}/{last}/{name}  /unasked  /gate/{name}
     robots     /robots.txt (by Host, see `HostileSite.robots`)  /robots-kind/{kind}
 """
 

@@ -121,7 +121,7 @@ class Executor:
             handler = scraper.handler(task.handler)
         except BadScraper as error:  # the code has changed since the task was enqueued
             return Dead(because(Blame.HANDLER, error))
-        visit.recollection = await self._memory.recall(held.lease, scraper, held.now)
+        visit.recollection = await self._memory.recall(held, scraper)
         remembered = visit.recollection and visit.recollection.use()
         if remembered:
             visit.land(remembered.url)
@@ -134,6 +134,8 @@ class Executor:
             return await self._sitemap(held, visit, scraper, judge)
         answer = await self._answer(held, visit, scraper, judge)
         if not isinstance(answer, Response):
+            if visit.recollection is not None:
+                visit.recollection.end_without(answer)
             return answer
         return await self._read(held, visit, scraper, handler, answer, judge)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from shoal.audit import Robots
 from shoal.clock import Clock, Millis, Moment
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
+from shoal.kept import Entry
 from shoal.outcome import Blame
 from shoal.politeness import transit_allowance
 from shoal.task import Lease
@@ -46,17 +47,19 @@ class HeldLease:
     by at most `slack`: so that a start is never believed to be earlier than it was, and never made earlier than it may.
     `delay`: the least time between two starts of this lease; it may be raised while the lease is held.
     `renew_at`: when the lease is to be renewed, by `elapsed`. `made`: the requests that are over, for the log.
+    `flight`: what it holds so that nobody else asks for the same page; None = nothing.
     `far`: what is sent may be seconds on its way, one time more than another; so the pace counts from the answer.
     """
 
     __slots__ = (
         "_clock", "_seen", "_sent", "_shift", "_slack",
-        "delay", "expires_at", "far", "lease", "made", "received", "renew_at", "starts",
+        "delay", "expires_at", "far", "flight", "lease", "made", "received", "renew_at", "starts",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, clock: Clock, shift: float, slack: float = 0.0, *, far: bool = False) -> None:
         self.lease = lease
         self.far = far
+        self.flight: Entry | None = None
         self.delay = lease.delay
         self.expires_at = lease.expires_at
         self.renew_at = lease.claimed_at - shift + self._life_before_renewal
@@ -77,7 +80,7 @@ class HeldLease:
         """
         now = self._clock.elapsed() + self._shift
         if not self.starts:
-            if now > self.lease.start_by:
+            if not self.may_start:
                 raise TooLate
         elif now > self.expires_at - EXPIRY_MARGIN or (self.delay and now < self._seen + self.delay):
             raise TooLate
@@ -137,6 +140,11 @@ class HeldLease:
     def started_at(self) -> Moment | None:
         """By when the target has seen the last request, which the pace is counted from. None = none was made."""
         return math.ceil(self._seen) + 1 if self.starts else None
+
+    @property
+    def may_start(self) -> bool:
+        """Whether it is not too late for its first request."""
+        return self._clock.elapsed() + self._shift <= self.lease.start_by
 
     async def next_start(self) -> None:
         """Wait until the first or one more request of this lease may start. Raises NeedsAnotherLease if none may."""

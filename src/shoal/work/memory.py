@@ -1,7 +1,7 @@
 """What is remembered of pages from visit to visit: answers to use again, and hashes that tell what has changed.
 
 All of it goes to the store with the settlement that it belongs to: whoever claims the next task of the slot finds it,
-and of work that was lost or came too late nothing is remembered.
+and of work that was lost or came too late nothing is remembered. Of those who want the same answer at once, one asks.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from shoal.fetch.protocol import Response
 from shoal.fetch.stored import LARGEST, Stored, decoded, encoded, identity, keep, may_be_kept
 from shoal.frontier.cache import Cache
 from shoal.kept import Entry, Note
+from shoal.outcome import Blame, Dead, Done, Outcome
 from shoal.scraper import Scraper
 from shoal.task import Kind as TaskKind
-from shoal.task import Lease, Task
+from shoal.task import Task
 from shoal.url import same_site
+from shoal.work.flights import Flights
+from shoal.work.held import HeldLease
 
 SEEN_KEPT: Millis = 400 * 24 * 3600 * 1000
 """How long after a visit it is known what the page said."""
@@ -47,12 +50,14 @@ class Recollection:
     """What is known of the page of one task, and what is to be remembered of this visit.
 
     `unchanged`: the page says what it said at the last visit that was settled.
+    `flown_by`: who is asking for the page at the moment, so that others may wait for the answer; None = nobody.
     `notes`, `entries`, `saved_requests`, `saved_bytes`: as of a Settlement.
     """
 
     __slots__ = (
-        "_asked", "_digest", "_fresh", "_has_cookies", "_key", "_known", "_largest", "_last", "_rules", "_scraper",
-        "_task", "_url", "_used", "entries", "notes", "saved_bytes", "saved_requests", "unchanged",
+        "_asked", "_digest", "_fresh", "_has_cookies", "_key", "_known", "_known_before", "_largest", "_last", "_rules",
+        "_scraper", "_task", "_unshared", "_url", "_used", "entries", "flown_by", "notes", "saved_bytes",
+        "saved_requests", "unchanged",
     )  # fmt: skip
 
     def __init__(self, task: Task, scraper: Scraper, largest: int, has_cookies: Callable[[str], bool]) -> None:
@@ -67,31 +72,47 @@ class Recollection:
         self._rules = rules_of(scraper.volatile)
         self._last: Seen | None = None
         self._known: Stored | None = None
+        self._known_before: Moment | None = None
         self._fresh = False
+        self._unshared = False
         self._used = False
         self._asked: dict[str, str] = {}
         self._digest: str | None = None
         self.unchanged = False
+        self.flown_by: bytes | None = None
         self.notes: tuple[Note, ...] = ()
         self.entries: tuple[Entry, ...] = ()
         self.saved_requests = 0
         self.saved_bytes = 0
 
-    async def recall(self, cache: Cache, now: Moment) -> None:
-        """Look up what is known. `now`: by the store's clock."""
-        found = await cache.get([self._answer_key, self._seen_key])
+    async def look(self, cache: Cache, now: Moment) -> None:
+        """Look up what is known now, by the store's clock."""
+        shared = () if self._scraper.cache is None else (self.flight_key, self._unshared_key)
+        found = await cache.get([self._answer_key, self._seen_key, *shared])
+        self.flown_by = found.get(self.flight_key)
+        self._unshared = self._unshared_key in found
         seen = found.get(self._seen_key)
         try:
             self._last = None if seen is None else _seen.decode(seen)
         except msgspec.MsgspecError:  # written by another version: as good as none
             self._last = None
         known = decoded(found.get(self._answer_key))
+        if self._known_before is None:
+            self._known_before = -1 if known is None else known.at
+        self._known, self._fresh = None, False
         if known is None or not self._may_be_shared(self._url) or not self._scraper.allowed(known.url):
             return
         self._known = known
         kept = self._scraper.cache
         # A task that failed, or whose handler wants another look, is not answered with what it has seen already.
-        self._fresh = kept is not None and not self._task.attempts and abs(now - known.at) < millis(kept)
+        new = not self._task.attempts or known.at != self._known_before
+        self._fresh = kept is not None and new and abs(now - known.at) < millis(kept)
+
+    @property
+    def may_be_brought(self) -> bool:
+        """Whether the page has to be asked for, and the answer may be for all who ask the same at this moment."""
+        to_share = self._scraper.cache is not None and not self._fresh and not self._unshared
+        return to_share and self._may_be_shared(self._url)
 
     def use(self) -> Response | None:
         """The kept answer, if it is fresh. No request is made for it."""
@@ -151,6 +172,8 @@ class Recollection:
             ttl = self._time_to_keep(stored)
             if ttl:
                 self.entries += (Entry(self._answer_key, encoded(stored), ttl),)
+        elif requests:
+            self._do_not_wait()
 
     def miss(self, status: int, now: Moment) -> None:
         """There is no such page. That is a change only if there was one."""
@@ -158,6 +181,16 @@ class Recollection:
             self._digest = None
             self._note(Kind.GONE, now)
             self.entries = (self._entry(Seen(self._rules, None)),)
+
+    def end_without(self, outcome: Outcome) -> None:
+        """There is nothing to read. If the site has said so for good, nobody need wait for it to say so again."""
+        if isinstance(outcome, Done) or (isinstance(outcome, Dead) and outcome.reason.blame is Blame.URL):
+            self._do_not_wait()
+
+    def _do_not_wait(self) -> None:
+        """What is answered here cannot be kept: for a while, those who want it at once each ask for themselves."""
+        if self._scraper.cache is not None:
+            self.entries += (Entry(self._unshared_key, b"", millis(self._scraper.cache)),)
 
     def _may_be_shared(self, url: str) -> bool:
         """Whether the answer is for everybody who asks the same of this scraper. What a web client is told whom the
@@ -169,6 +202,15 @@ class Recollection:
     def _answer_key(self) -> str:
         """What was fetched without the guard is not shown to those whom it keeps out."""
         return f"{self._task.site} {'guarded' if self._task.extra.guarded else 'answer'}:{self._key}"
+
+    @property
+    def flight_key(self) -> str:
+        """Where it says who is asking for the answer."""
+        return f"{self._answer_key} flight"
+
+    @property
+    def _unshared_key(self) -> str:
+        return f"{self._answer_key} unshared"
 
     @property
     def _seen_key(self) -> str:
@@ -192,24 +234,30 @@ class Recollection:
 class Memory:
     """Recollections for the tasks of scrapers that remember anything. `largest`: bytes of the largest body kept.
 
+    `flights`: so that of those who want the same answer at once, one asks for it.
     `has_cookies`: whether a request by this exit, with this jar, for this URL would be sent with cookies.
     """
 
-    def __init__(self, cache: Cache, has_cookies: Callable[[str, str, str], bool], largest: int = LARGEST) -> None:
+    def __init__(
+        self, cache: Cache, flights: Flights, has_cookies: Callable[[str, str, str], bool], largest: int = LARGEST
+    ) -> None:
         self._cache = cache
+        self._flights = flights
         self._has_cookies = has_cookies
         self._largest = largest
 
-    async def recall(self, lease: Lease, scraper: Scraper, now: Moment) -> Recollection | None:
-        """What is known of this task's page; None = it is not the kind that is remembered.
+    async def recall(self, held: HeldLease, scraper: Scraper) -> Recollection | None:
+        """What is known of this task's page; None = it is not the kind that is remembered. While another task asks for
+        it, and the answer may be for this one too, that is waited for.
 
-        Raises EngineError if the store fails.
+        Raises TooLate if it then has to be asked for, but by another lease; EngineError if the store fails.
         """
-        task = lease.task
+        lease, task = held.lease, held.lease.task
         if task.extra.kind is not TaskKind.PAGE or not (scraper.remembers or task.extra.every):
             return None
         recollection = Recollection(task, scraper, self._largest, partial(self._has_cookies, lease.exit, jar_of(task)))
-        await recollection.recall(self._cache, now)
+        await recollection.look(self._cache, held.now)
+        await self._flights.board(held, recollection, scraper.timeout)
         return recollection
 
 

@@ -32,7 +32,8 @@ class Unheard(Exception):
 
 class Talks:
     """One exchange at a time. `sent`, `received`: when the last one was, by `elapsed`. `took`: how long the last
-    answer did. `stood`: what it settled. `time`: what all of them have told of the store's clock.
+    answer did. `heard`: what was brought to it; `stood`: what of that it settled. `time`: what all of them have told
+    of the store's clock.
 
     `ask`: makes the next question, without settlements. `held`: the tokens of what is in hand now.
     """
@@ -53,6 +54,7 @@ class Talks:
         self._compared = 0
         self.sent = self.received = self.took = 0.0
         self.time = StoreTime()
+        self.heard: Sequence[Settlement] = ()
         self.stood: Sequence[Settlement] = ()
 
     def settle(self, settlement: Settlement) -> None:
@@ -135,6 +137,7 @@ class Talks:
 
     def _note(self, settlements: Sequence[Settlement], granted: Granted) -> None:
         late = set(granted.late)
+        self.heard = settlements
         self.stood = [settlement for settlement in settlements if settlement.token not in late]
         again = late & self._sent_before
         if again:

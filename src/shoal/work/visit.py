@@ -6,7 +6,8 @@ import msgspec
 
 from shoal.clock import Millis
 from shoal.intake.admission import Refused, pool_of, to_task
-from shoal.outcome import Outcome, Settlement
+from shoal.kept import Entry
+from shoal.outcome import Outcome, Settlement, Snoozed
 from shoal.request import Request
 from shoal.scraper import Scraper
 from shoal.task import NewTask, Task
@@ -116,8 +117,17 @@ def settlement(held: HeldLease, outcome: Outcome, visit: Visit | None = None) ->
         kept.saved_requests if kept else 0,
         kept.saved_bytes if kept else 0,
         kept.notes if kept else (),
-        kept.entries if kept else (),
+        (kept.entries if kept else ()) + _let_go(held, outcome),
     )
+
+
+def _let_go(held: HeldLease, outcome: Outcome) -> tuple[Entry, ...]:
+    """The end of its flight. Between two steps of a redirect it goes on, with the next lease of the same task."""
+    if held.flight is None:
+        return ()
+    if isinstance(outcome, Snoozed) and not outcome.wait and (outcome.url or held.lease.task.extra.redirects):
+        return ()
+    return (msgspec.structs.replace(held.flight, ttl=0),)
 
 
 def _origin(url: str) -> str:

@@ -31,6 +31,7 @@ from shoal.task import Kind, Lease
 from shoal.url import without_credentials
 from shoal.work.executor import Executor
 from shoal.work.exit_book import DIRECTLY
+from shoal.work.flights import Flights
 from shoal.work.held import HeldLease
 from shoal.work.memory import Memory
 from shoal.work.neighbours import Neighbours
@@ -123,6 +124,7 @@ class Worker:
         self._held: dict[int, HeldLease] = {}
         self._tasks: dict[int, asyncio.Task[Settlement]] = {}
         self._ways = WaysOut(options, scrapers, self._engine.exits, self._clock, lambda: self._held)
+        self._flights = Flights(self._engine.cache, self._clock, self._chance)
         self._talks = Talks(self._engine, self._clock, self._ask, lambda: self._held)
         self._limit: asyncio.Timeout | None = None
         self._news = asyncio.Event()
@@ -158,10 +160,11 @@ class Worker:
             robots = RobotsBook(self._engine.cache, options.user_agent, self._clock, options.max_crawl_delay)
             asks = Permission(fetcher, robots, self._clock, self._engine.frontier)
             sitemaps = SitemapReading(self._engine.frontier, self._finds)
+            memory = Memory(self._engine.cache, self._flights, fetcher.has_cookies, options.cache_max_bytes)
             through = fetcher if self._around is None else self._around(fetcher)
             self._executor = Executor(
-                self._scrapers, through, asks, notebook, self._clock, self._chance, sitemaps,
-                Memory(self._engine.cache, fetcher.has_cookies, options.cache_max_bytes), revisit=options.revisit,
+                self._scrapers, through, asks, notebook, self._clock, self._chance, sitemaps, memory,
+                revisit=options.revisit,
             )  # fmt: skip
             try:
                 await self._work_and_chores()
@@ -239,6 +242,7 @@ class Worker:
             self._limit = None
         self._notes = ()
         self._ways.settled(self._talks.stood, self._talks.unsettled)
+        self._flights.land(settled.token for settled in self._talks.heard)
         for settled in self._talks.stood:
             if isinstance(settled.outcome, Done) and settled.outcome.tasks:
                 self._executor.recent.add(settled.run_id, _plain_pages(settled.outcome))
@@ -356,7 +360,7 @@ class Worker:
                     await asyncio.sleep(SWEEP_AFTER_A_DEATH * self._chance.random())
 
     async def _keep_renewing(self) -> None:
-        """Leases that are getting old, and those whose settlement still has not gone out since the last look."""
+        """Leases and flights that are getting old, and leases whose settlement has not gone out since the last look."""
         unsettled: set[int] = set()
         while not self._over:
             await asyncio.sleep(LOOK_AT_LEASES_EVERY)
@@ -369,6 +373,7 @@ class Worker:
             unsettled = {ended.token for ended in on_their_way}
             if renewals:
                 await self._renew(renewals, now)
+            await self._flights.renew()
 
     async def _renew(self, renewals: Sequence[Renewal], now: float) -> None:
         """Keep leases alive. Work on those that were lost is stopped: its settlement would be refused."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -161,9 +161,15 @@ class PostgresCache:
         return await self._reader.cached(keys)
 
     async def put(self, entries: Sequence[Entry]) -> None:
+        await self._call("write_cache", entries)
+
+    async def hold(self, entries: Sequence[Entry]) -> Set[str]:
+        return {key for (key,) in await self._call("hold_cache", entries)}
+
+    async def _call(self, function: str, entries: Sequence[Entry]) -> list[Any]:
         now = self._clock.now() if self._clock else None
         columns = zip(*((entry.key, entry.value, entry.ttl) for entry in entries), strict=True)
-        await self._connections.rows("write_cache", now, *(map(list, columns) if entries else ([], [], [])))
+        return await self._connections.rows(function, now, *(map(list, columns) if entries else ([], [], [])))
 
 
 class PostgresEngine:

@@ -35,6 +35,7 @@ VERBS: Final = (
     "ban_exit",
     "release_exit",
     "write_cache",
+    "hold_cache",
     "notice_restore",
     "find_leases",
     "submit_jobs",

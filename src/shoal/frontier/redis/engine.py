@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from shoal.clock import Clock
 from shoal.frontier.redis.address import read_address
@@ -36,11 +36,21 @@ class RedisCache:
         return found
 
     async def put(self, entries: Sequence[Entry]) -> None:
+        for partition, some in self._apart(entries).items():
+            await self._store.call("write_cache", partition, {"entries": entry_rows(some)})
+
+    async def hold(self, entries: Sequence[Entry]) -> Set[str]:
+        held: set[str] = set()
+        for partition, some in self._apart(entries).items():
+            answers = await self._store.call("hold_cache", partition, {"entries": entry_rows(some)})
+            held.update(entry.key for entry, answer in zip(some, answers, strict=True) if answer)
+        return held
+
+    def _apart(self, entries: Sequence[Entry]) -> dict[int, list[Entry]]:
         apart: dict[int, list[Entry]] = {}
         for entry in entries:
             apart.setdefault(self._store.partition_of(home_of(entry.key)), []).append(entry)
-        for partition, some in apart.items():
-            await self._store.call("write_cache", partition, {"entries": entry_rows(some)})
+        return apart
 
 
 class RedisEngine:

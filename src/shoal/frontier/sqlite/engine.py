@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 from shoal.clock import Clock, SystemClock
@@ -25,7 +25,7 @@ from shoal.frontier.sqlite.connection import connect_reading, open_file
 from shoal.frontier.sqlite.enqueue import enqueue
 from shoal.frontier.sqlite.exits import SqliteExits
 from shoal.frontier.sqlite.jobs import SqliteJobs, SqliteRegistry
-from shoal.frontier.sqlite.kept import keep_entries, keep_notes
+from shoal.frontier.sqlite.kept import hold_entries, keep_entries, keep_notes
 from shoal.frontier.sqlite.moving import SqliteMover
 from shoal.frontier.sqlite.reader import SqliteReader
 from shoal.frontier.sqlite.settle import settle
@@ -97,6 +97,9 @@ class SqliteCache:
 
     async def put(self, entries: Sequence[Entry]) -> None:
         await self._writer.call(lambda tx: keep_entries(tx, entries))
+
+    async def hold(self, entries: Sequence[Entry]) -> Set[str]:
+        return await self._writer.call(lambda tx: hold_entries(tx, entries))
 
 
 class SqliteEngine:

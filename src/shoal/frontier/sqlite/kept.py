@@ -15,5 +15,17 @@ def keep_notes(tx: Transaction, notes: Sequence[Note]) -> None:
 
 
 def keep_entries(tx: Transaction, entries: Sequence[Entry]) -> None:
-    """Put entries under their keys; of two under one key, the last."""
-    tx.write_rows("write_cache", [(entry.key, entry.value, tx.now + entry.ttl) for entry in entries])
+    """Put entries under their keys; of two under one key, the last. Those without time let go."""
+    tx.write_rows("write_cache", [(entry.key, entry.value, tx.now + entry.ttl) for entry in entries if entry.ttl])
+    for entry in entries:
+        if not entry.ttl:
+            tx.run("let_go", key=entry.key, value=entry.value)
+
+
+def hold_entries(tx: Transaction, entries: Sequence[Entry]) -> frozenset[str]:
+    """Put each entry where nothing else is. Answers the keys where that was so."""
+    return frozenset(
+        entry.key
+        for entry in entries
+        if tx.value("hold_cache", key=entry.key, value=entry.value, until=tx.now + entry.ttl, now=tx.now)
+    )

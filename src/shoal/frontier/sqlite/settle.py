@@ -138,9 +138,9 @@ def _end(tx: Transaction, settled: Settled, settlement: Settlement, lease: Stand
     if settlement.saved_requests or settlement.saved_bytes:
         counts["saved_requests"] += settlement.saved_requests
         counts["saved_bytes"] += settlement.saved_bytes
-    if not cancelled and (settlement.entries or settlement.notes):
-        settled.entries += settlement.entries
-        settled.notes += settlement.notes
+    if settlement.entries or settlement.notes:
+        settled.entries += [entry for entry in settlement.entries if not (cancelled and entry.ttl)]
+        settled.notes += () if cancelled else settlement.notes
     tx.lines[lease.line]["leased"] -= 1
     if lease.auto_ack:
         if not cancelled and isinstance(settlement.outcome, Done):

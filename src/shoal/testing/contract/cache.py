@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -54,6 +56,47 @@ class CacheContract:
         other = await harness.another()
         await harness.engine.cache.put([Entry("key", b"value", 1_000)])
         assert await other.cache.get(["key"]) == {"key": b"value"}
+
+    async def test_one_holds_what_nobody_else_does(self, harness: Harness) -> None:
+        cache = harness.engine.cache
+        mine, theirs = Entry("key", b"mine", 1_000), Entry("key", b"theirs", 60_000)
+        assert await cache.hold([mine]) == {"key"}
+        await harness.advance(900)
+        assert await cache.hold([theirs, Entry("other", b"theirs", 60_000)]) == {"other"}
+        assert await cache.get(["key"]) == {"key": b"mine"}
+        await harness.advance(100)
+        assert await cache.hold([theirs]) == {"key"}, "the time of the first is over"
+        assert await cache.get(["key", "other"]) == {"key": b"theirs", "other": b"theirs"}
+        assert await cache.hold([mine]) == set()
+        assert await cache.hold([]) == set()
+
+    async def test_who_holds_may_do_so_again_and_for_longer(self, harness: Harness) -> None:
+        cache = harness.engine.cache
+        for _ in range(3):
+            assert await cache.hold([Entry("key", b"mine", 1_000)]) == {"key"}
+            await harness.advance(900)
+        assert await cache.get(["key"]) == {"key": b"mine"}
+        await harness.advance(100)
+        assert await cache.get(["key"]) == {}
+
+    async def test_of_many_who_want_to_hold_one_does(self, harness: Harness) -> None:
+        engines = [harness.engine]
+        if Capability.SEVERAL_HANDLES not in harness.lacks:
+            engines.append(await harness.another())
+        wanted = [[Entry(f"key {key}", str(who).encode(), 60_000) for key in range(5)] for who in range(8)]
+        held = await asyncio.gather(*(engines[n % len(engines)].cache.hold(each) for n, each in enumerate(wanted)))
+        there = await harness.engine.cache.get([f"key {key}" for key in range(5)])
+        assert {key: str(who).encode() for who, keys in enumerate(held) for key in keys} == there
+        assert sum(map(len, held)) == len(there) == 5
+
+    async def test_letting_go_takes_away_nothing_but_that(self, harness: Harness) -> None:
+        cache = harness.engine.cache
+        await cache.hold([Entry("key", b"mine", 60_000), Entry("empty", b"", 60_000)])
+        await cache.put([Entry("key", b"theirs", 0), Entry("unknown", b"", 0), Entry("empty", b"full", 0)])
+        assert await cache.get(["key", "empty", "unknown"]) == {"key": b"mine", "empty": b""}
+        await cache.put([Entry("key", b"mine", 0), Entry("empty", b"", 0)])
+        assert await cache.get(["key", "empty"]) == {}
+        assert await cache.hold([Entry("key", b"theirs", 1_000)]) == {"key"}
 
 
 def remembering(settlement: Settlement, name: str) -> Settlement:
@@ -112,6 +155,40 @@ class LeftBehindContract:
         await scene.frontier.cancel_run("run")
         assert list((await scene.settle(remembering(done(lease), "cancelled"))).late) == []
         assert await remembered(scene, "cancelled") == set()
+
+    async def test_what_was_held_goes_with_a_settlement_also_of_a_run_that_was_cancelled(
+        self, harness: Harness
+    ) -> None:
+        """But not with one that comes too late: whoever has the task now may hold it too."""
+        scene = Scene(harness)
+        await scene.open_run(delay=0, concurrency=9, lease=20_000)
+        await scene.open_run("other", delay=0)
+        await scene.put(*pages("a.example", 3))
+        await scene.put("b.example/0", run="other")
+        leases = {lease.task.url.partition("//")[2]: lease for lease in await scene.claim(4)}
+        held = {name: Entry(f"{lease.task.site} held {name}", b"mine", 600_000) for name, lease in leases.items()}
+        assert await scene.engine.cache.hold(list(held.values())) == {entry.key for entry in held.values()}
+
+        def ending(settlement: Settlement, name: str) -> Settlement:
+            let_go = msgspec.structs.replace(held[name], ttl=0)
+            answer = Entry(f"{settlement.task} answer", b"seen", 60_000)
+            return msgspec.structs.replace(settlement, entries=(answer, let_go))
+
+        async def left() -> set[str]:
+            there = await scene.engine.cache.get([entry.key for entry in held.values()])
+            return {name for name, entry in held.items() if entry.key in there}
+
+        first, second, third = (f"a.example/{n}" for n in range(3))
+        await scene.settle(ending(done(leases[first]), first))
+        assert await left() == {second, third, "b.example/0"}
+        await scene.frontier.cancel_run("other")
+        await scene.settle(ending(done(leases["b.example/0"]), "b.example/0"), ending(retried(leases[second]), second))
+        assert await left() == {third}
+        await scene.advance(20_000)
+        await scene.sweep_all()
+        late = await scene.settle(ending(done(leases[third]), third))
+        assert list(late.late) == [leases[third].token]
+        assert await left() == {third}
 
     async def test_of_two_settlements_the_last_entry_counts(self, harness: Harness) -> None:
         scene = Scene(harness)

@@ -39,11 +39,13 @@ async def _plain(call: Call, rest: list[str]) -> None:
 
 
 async def _ticking(call: Call, rest: list[str]) -> None:
-    """The same page each time, but for a script, a comment, some space and a token."""
+    """The same page each time, but for a script, a comment, some space and a token; `pause` milliseconds later."""
     body, _ = _page(call, rest[0])
     number = call.memory.count("ticking")
+    headers = dict(call.query)
+    await call.pause(int(headers.pop("pause", "0")) / 1000)
     noise = f"<script>var n = {number}</script><!-- {number} -->{' ' * number}<i id=token>{number}</i>"
-    await call.answer(body.replace("<p>", f"{noise}<p>"))
+    await call.answer(body.replace("<p>", f"{noise}<p>"), *headers.items())
 
 
 async def _change(call: Call, rest: list[str]) -> None:

@@ -92,13 +92,15 @@ local function send(run, parcels)
     end
 end
 
--- What a settlement leaves behind besides its results; of a cancelled run, only the counts.
+-- What a settlement leaves behind besides its results; of a cancelled run, only the counts, and that it let go.
 local function leave_behind(run, told)
     if told[9] > 0 or told[10] > 0 then
         count(run, 'saved_requests', told[9])
         count(run, 'saved_bytes', told[10])
     end
-    if run.state ~= 'cancelled' then
+    if run.state == 'cancelled' then
+        let_go(told[7])
+    else
         keep_notes(told[6])
         keep_entries(told[7])
         send(run, told[8])

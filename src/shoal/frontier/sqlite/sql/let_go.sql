@@ -1,0 +1,1 @@
+DELETE FROM cache WHERE key = :key AND value = :value
