@@ -12,6 +12,7 @@ import pytest
 
 from servers.redis import RedisServer, running_redis
 from servers.redis_stage import Stage, opened, own_store, staged
+from shoal.frontier.redis.wire import packed_token, random_tokens
 from shoal.frontier.sqlite.engine import open_sqlite
 from shoal.outcome import Done
 from shoal.task import DIRECT, Extra, Lease
@@ -162,3 +163,12 @@ async def test_a_site_that_runs_out_of_tasks_is_found_again(scene: Scene) -> Non
         assert site.waiting == 2
         assert names(await scene.drain(exits=[LONG_EXIT])) == [f"a.example/{2 * number}", f"a.example/{2 * number + 1}"]
     await scene.check_books()
+
+
+def test_tokens_are_numbers_that_lua_knows_exactly() -> None:
+    packed = random_tokens(500)
+    tokens = [int.from_bytes(packed[at + 1 : at + 9], "big") for at in range(0, len(packed), 9)]
+    assert packed == b"".join(map(packed_token, tokens))
+    assert len(set(tokens)) == 500
+    assert 1 << 52 < max(tokens) < 1 << 53
+    assert {bit for bit in range(53) if any(token >> bit & 1 for token in tokens)} == set(range(53))

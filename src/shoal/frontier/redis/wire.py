@@ -32,6 +32,10 @@ BUCKETS = [f"{number:x}" for number in range(SEEN_BUCKETS)]
 _HEADS = [bytes((0xA0 | length,)) if length < 32 else bytes((0xD9, length)) for length in range(1 << 8)]
 """What stands before a short string of each length, in msgpack."""
 
+_TOKEN_BYTES = 7
+_FIVE_BITS = bytes(value & 0x1F for value in range(256))
+"""The first of those bytes has so many bits: a token is a whole number that Lua knows exactly."""
+
 _ITEMS = struct.Struct(">BI")
 """A stored batch of items begins with their number, as msgpack; what follows is for the client alone."""
 
@@ -194,6 +198,17 @@ def packed_token(token: int) -> bytes:
     return b"\xcf" + token.to_bytes(8, "big")
 
 
+def random_tokens(number: int) -> bytes:
+    """New tokens of 53 bits, each as `packed_token` has it, one behind the other."""
+    chance = os.urandom(_TOKEN_BYTES * number)
+    tokens = bytearray(9 * number)
+    tokens[0::9] = b"\xcf" * number
+    tokens[2::9] = chance[:number].translate(_FIVE_BITS)
+    for place in range(1, _TOKEN_BYTES):
+        tokens[place + 2 :: 9] = chance[place * number : (place + 1) * number]
+    return bytes(tokens)
+
+
 def stored_items(record: bytes) -> list[Item]:
     """The items of one stored batch."""
     url, group, body = _decode_batch(record[_ITEMS.size :])
@@ -271,10 +286,9 @@ def remembered(notes: Iterable[Note], entries: Iterable[Entry]) -> dict[str, obj
 
 def question(ask: Ask, settlements: Sequence[object], want: int, notes: Sequence[Note] = ()) -> dict[str, object]:
     """An exchange with one partition. Tokens are drawn here, because chance is the same in every run of a script."""
-    seed, *tokens = (number >> 11 for number in struct.unpack(f"<{want + 1}Q", os.urandom(8 * (want + 1))))
     return {
-        "seed": seed >> 22,
-        "tokens": opaque(b"".join(map(packed_token, tokens))),
+        "seed": int.from_bytes(os.urandom(4), "big") >> 1,
+        "tokens": opaque(random_tokens(want)),
         "settlements": settlements,
         "worker": who(ask.worker),
         "scrapers": ask.scrapers,

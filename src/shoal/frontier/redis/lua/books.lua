@@ -35,7 +35,7 @@ local function line_of(number)
     if not line then
         local row = cmsgpack.unpack(call('HGET', base .. 'ln', number))
         line = {number = number, queue = row[1], scraper = row[2], lane = row[3], pool = row[4], auto_ack = row[5],
-                counter = 'lane:' .. row[3], waiting = 0, leased = 0, packed = pack(number)}
+                counter = 'lane:' .. row[3], waiting = 0, leased = 0}
         lines[number] = line
     end
     return line

@@ -83,7 +83,7 @@ local function visit_all(place, names, is_new, want, horizon, again)
             end
         end
         if due then
-            later[size + 1], later[size + 2] = text(again or due), name
+            later[size + 1], later[size + 2] = texts[again or due], name
             size, first = size + 2, first and first < due and first or due
         else
             over[#over + 1] = name

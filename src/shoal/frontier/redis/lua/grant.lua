@@ -62,9 +62,9 @@ local function write_lease(line, name, run, exit, token, expires, entry, id, pac
         whose = pack(ask.worker[1], run.number, line.number, exit)
         line.whose, line.whose_run, line.whose_exit = whose, run, exit
     end
-    local member, lease = format('%.0f', id), token .. whose .. head(#name) .. name .. entry
+    local member, lease = format('%.0f', id), token .. whose .. heads[#name] .. name .. entry
     local last, piece = 2 * granted_count, PIECES * granted_count
-    lease_times[last - 1], lease_times[last] = text(expires), member
+    lease_times[last - 1], lease_times[last] = texts[expires], member
     leases[last - 1], leases[last] = member, line.auto_ack and cut(lease, 1, -1 - #entry) or lease
     granted[piece - 2], granted[piece - 1], granted[piece] = LEASE, lease, packed_terms
     granted_to[run] = (granted_to[run] or 0) + 1
@@ -90,9 +90,12 @@ end
 
 -- A lease by the only slot of a site, which nothing but its own clock holds up. Answers its token.
 local function grant_plainly(line, name, run, exit, rules, start_at, entry, id)
-    local token, expires = next_token(), now + rules.lease
-    write_lease(line, name, run, exit, token, expires, entry, id,
-                pack_terms(start_at, start_at + floor(rules.lease / 2), expires, rules.delay, true, 0, 0))
+    local token, expires, at_once = next_token(), now + rules.lease, rules.terms_at_once
+    if start_at > now or not at_once then
+        at_once = pack_terms(start_at, start_at + floor(rules.lease / 2), expires, rules.delay, true, 0, 0)
+        rules.terms_at_once = start_at == now and at_once or nil
+    end
+    write_lease(line, name, run, exit, token, expires, entry, id, at_once)
     return token
 end
 

@@ -30,34 +30,34 @@ local function read_record(packed)
     return record
 end
 
--- What stands before a string of each length, in msgpack.
-local heads = {}
-local function head(length)
-    local known = heads[length]
-    if not known then
-        if length < 32 then
-            known = string.char(160 + length)
-        elseif length < 256 then
-            known = string.char(217, length)
-        elseif length < 65536 then
-            known = struct.pack('>BI2', 218, length)
-        else
-            known = struct.pack('>BI4', 219, length)
-        end
-        heads[length] = known
-    end
-    return known
+-- A table that makes what is asked of it, each once.
+local function remembering(make)
+    return setmetatable({}, {__index = function(known, key)
+        local made = make(key)
+        known[key] = made
+        return made
+    end})
 end
 
--- Numbers as text, each made once: Redis would print every one that it is given as a number.
-local texts = {}
-local function text(number)
-    local known = texts[number]
-    if not known then
-        known = string.format('%.0f', number)
-        texts[number] = known
+-- What stands before a string of each length, in msgpack.
+local heads = remembering(function(length)
+    if length < 32 then
+        return string.char(160 + length)
+    elseif length < 256 then
+        return string.char(217, length)
+    elseif length < 65536 then
+        return struct.pack('>BI2', 218, length)
     end
-    return known
+    return struct.pack('>BI4', 219, length)
+end)
+
+-- Numbers in msgpack.
+local numerals = remembering(pack)
+
+-- Numbers as text: Redis would print every one that it is given as a number.
+local texts = remembering(function(number) return string.format('%.0f', number) end)
+local function text(number)
+    return texts[number]
 end
 
 -- One call with many values, in parts that Lua's stack can bear. All parts have an even number of values.

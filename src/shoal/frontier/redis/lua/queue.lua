@@ -10,7 +10,9 @@ local OVER, RULED, FIRST = 2, 3, 4
 local GROUP = 5 -- values in OVER for each
 local INLINE = 6 -- how many are packed, before the others overflow
 -- Like sites, queues stay packed until somebody has to look inside. The head of a packed record is not read, so that a
--- task can come or go without it.
+-- task can come or go without it. Behind that stands -1; or -2, and nothing overflows, if all its tasks have priority 0.
+local MIXED, ALIKE = numerals[-1] .. numerals[0], numerals[-2] .. numerals[0]
+local ROOM = 700 -- how many bytes of such tasks are packed
 local queues, packed_queues, changed_queues, pushes, news, firsts = {}, {}, {}, {}, {}, {}
 
 local function load_queues(line, names)
@@ -23,8 +25,7 @@ local function load_queues(line, names)
     local size = 0
     for index = 1, #names do
         local name = names[index]
-        if known[name] == nil then
-            known[name] = false
+        if not packed[name] and not known[name] then
             size = size + 1
             missing[size] = name
         end
@@ -55,19 +56,15 @@ end
 
 local function queue_of(line, name)
     local known = queues[line]
-    local queue = known and known[name]
-    if not queue then
-        if queue == nil then
-            load_queues(line, {name})
-            known = queues[line]
-        end
+    if not known or not known[name] then
+        load_queues(line, {name})
+        known = queues[line]
         local packed = packed_queues[line]
         if packed[name] then
             known[name], packed[name] = read_record(packed[name]), nil
         end
-        queue = known[name]
     end
-    return queue
+    return known[name]
 end
 
 local function is_empty(queue)
@@ -246,12 +243,19 @@ end
 
 -- Append a new task to a packed queue that is ruled by its run, where it comes last, as most do. Answers if that could be.
 -- If not, the queue is packed no more, so that those behind it stay behind it.
-local function append(line, name, packed, run, priority, entry)
-    local unread, over, ruled, a, b, c, d, e = unpack_some(packed, 7, 2)
+local function append(line, name, queue, run, priority, entry)
+    local alike = ALIKE .. numerals[run]
+    if priority == 0 and #queue < ROOM and cut(queue, 2, 1 + #alike) == alike then
+        write_queue(line, name, queue .. heads[#entry] .. entry)
+        return true
+    end
+    local unread, over, ruled, a, b, c, d, e = unpack_some(queue, 7, 2)
     if unread == -1 and over == 0 and ruled == run then
-        local _, _, others = unpack_some(e or d or c or b or a, 2, 0)
-        if others >= priority then
-            write_queue(line, name, packed .. head(#entry) .. entry)
+        local _, _, first = unpack_some(a, 2, 0)
+        local _, _, last = unpack_some(e or d or c or b or a, 2, 0)
+        if last >= priority then
+            local kind = first == 0 and priority == 0 and ALIKE or MIXED
+            write_queue(line, name, cut(queue, 1, 1) .. kind .. cut(queue, 2 + #kind) .. heads[#entry] .. entry)
             return true
         end
     end

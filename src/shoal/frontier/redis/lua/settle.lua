@@ -28,21 +28,25 @@ local function rest(site, at, token, started)
         set_back(site[at + S_BEGUN], site[at + S_BEFORE], token == site[at + S_LAST], started)
 end
 
--- The same for a site that need not be opened, as most, where nothing is said about others. Answers if it was one.
-local function free_packed(name, line, exit, token, started)
-    local site = packed_sites[name]
-    local at, rules, in_line, begun, before, blocked, live, last
-    if site and not known_exits.exist() then
-        at, rules, in_line, begun, before, blocked, live, last = read_slot(site, exit, line)
+-- The same for a site that need not be opened, where nothing is said about others. Answers if it was one.
+local function free_packed(name, exit, token, started)
+    local site = not known_exits.exist() and packed_sites[name]
+    local top, at
+    if site then
+        top, at = read_top(site)
     end
-    if not at then
+    if not top or top.exit ~= exit then
+        return false
+    end
+    local _, begun, before, blocked, live, penalty, _, last = unpack_some(site, 7, at)
+    if penalty > 0 then
         return false
     end
     begun, before = set_back(begun, before, token == last, started)
     write_slot(name, cut(site, 1, at), begun, before, blocked, live - 1, last)
-    if in_line ~= 0 then
-        local moment = begun + rules.delay
-        move_visit(in_line, name, blocked > moment and blocked or moment)
+    if top.line ~= 0 then
+        local moment = begun + top.rules.delay
+        move_visit(top.line, name, blocked > moment and blocked or moment)
     end
     return true
 end
@@ -186,26 +190,32 @@ end
 -- site, and where its task's entry begins.
 local LEASE = 6
 local function find_leases(groups)
-    local ids, tokens, names, leases, size = {}, {}, {}, {}, 0
+    local ids, names, leases, size, standing, at = {}, {}, {}, 0, 0, 0
     for nth = 2, #groups, 2 do
         local rows = groups[nth]
-        for at = 1, #rows, ROW do
+        for row = 1, #rows, ROW do
             size = size + 1
-            ids[size], tokens[size] = rows[at], rows[at + 1]
+            ids[size] = rows[row]
         end
     end
-    local packed = fetch(base .. 'lease', ids)
-    for index = 1, size do
-        local lease, at = packed[index], LEASE * (index - 1)
-        if lease and cut(lease, 1, 9) == tokens[index] then
-            local entry_at, _, worker, run, line, exit, name = unpack_some(lease, 6, 0)
-            leases[at + 1], leases[at + 2], leases[at + 3] = run, worker, line
-            leases[at + 4], leases[at + 5], leases[at + 6] = exit, name, entry_at
-            names[#names + 1] = name
-        else
-            for value = 1, LEASE do
-                leases[at + value] = false
+    local packed, nth_lease = fetch(base .. 'lease', ids), 0
+    for nth = 2, #groups, 2 do
+        local rows = groups[nth]
+        for row = 2, #rows, ROW do
+            nth_lease = nth_lease + 1
+            local lease = packed[nth_lease]
+            if lease and cut(lease, 1, 9) == rows[row] then
+                local entry_at, _, worker, run, line, exit, name = unpack_some(lease, 6, 0)
+                leases[at + 1], leases[at + 2], leases[at + 3] = run, worker, line
+                leases[at + 4], leases[at + 5], leases[at + 6] = exit, name, entry_at
+                standing = standing + 1
+                names[standing] = name
+            else
+                for value = 1, LEASE do
+                    leases[at + value] = false
+                end
             end
+            at = at + LEASE
         end
     end
     load_sites(names)
@@ -230,39 +240,65 @@ local function end_task(run, line, name, lease, entry_at, rest)
     end
 end
 
--- Settlements of one run, which are those behind `place`.
+-- A settlement that has more to say than that its task is done, or where there is more to be done than mostly.
+local function settle_row(run, rows, at, lease, leases, from)
+    local line, name, rest, about, requests = line_of(leases[from + 3]), leases[from + 5], rows[at + 4], -1, 1
+    if rest == 0 then
+        rest = PLAIN
+    end
+    if rest[6] then
+        requests, about = rest[6], rest[9]
+        count(run, 'refused', rest[7])
+        count(run, 'duplicates', rest[8])
+    end
+    hold_leases(leases[from + 2], -1)
+    if about ~= -1 or rest[1] == SNOOZE or not free_packed(name, leases[from + 4], rows[at + 1], rows[at + 2]) then
+        free(name, leases[from + 4], rows[at + 1], rows[at + 2], about, rest[1], rest[2], rest[3])
+    end
+    if type(about) == 'table' then
+        leave_behind(run, about)
+    end
+    move(run, line, 0, -1)
+    end_task(run, line, name, lease, leases[from + 6], rest)
+    return requests
+end
+
+-- So many tasks that a worker had from a line are done.
+local function count_done(run, line, worker, number)
+    if number > 0 then
+        hold_leases(worker, -number)
+        move(run, line_of(line), 0, -number)
+        count(run, 'leased', -number)
+        count(run, 'done', number)
+    end
+end
+
+-- Settlements of one run, which are those behind `place`. Those that only say that a task is done are counted together.
 local function settle_rows(run, rows, place, packed, leases)
-    local requests, received, stale = 0, 0, #late
+    local requests, received, stale, size = 0, 0, #late, #ended
+    local may_be_plain, line, worker, plain = run.state ~= 'cancelled' and not run.rules.job, nil, nil, 0
     for at = 1, #rows, ROW do
         place = place + 1
         local id, from = rows[at], LEASE * (place - 1)
         if leases[from + 1] ~= run.number or done[id] then
             late[#late + 1] = place
         else
-            done[id] = true
-            ended[#ended + 1] = id
-            local line, name, rest, about = line_of(leases[from + 3]), leases[from + 5], rows[at + 4], -1
-            if rest == 0 then
-                rest = PLAIN
+            size = size + 1
+            done[id], ended[size] = true, id
+            received = received + rows[at + 3]
+            if rows[at + 4] == 0 and may_be_plain and leases[from + 6] > 0
+                    and free_packed(leases[from + 5], leases[from + 4], rows[at + 1], rows[at + 2]) then
+                if line ~= leases[from + 3] or worker ~= leases[from + 2] then
+                    count_done(run, line, worker, plain)
+                    line, worker, plain = leases[from + 3], leases[from + 2], 0
+                end
+                plain, requests = plain + 1, requests + 1
+            else
+                requests = requests + settle_row(run, rows, at, packed[place], leases, from)
             end
-            requests, received = requests + 1, received + rows[at + 3]
-            if rest[6] then
-                requests, about = requests - 1 + rest[6], rest[9]
-                count(run, 'refused', rest[7])
-                count(run, 'duplicates', rest[8])
-            end
-            hold_leases(leases[from + 2], -1)
-            if about ~= -1 or rest[1] == SNOOZE
-                    or not free_packed(name, line.number, leases[from + 4], rows[at + 1], rows[at + 2]) then
-                free(name, leases[from + 4], rows[at + 1], rows[at + 2], about, rest[1], rest[2], rest[3])
-            end
-            if type(about) == 'table' then
-                leave_behind(run, about)
-            end
-            move(run, line, 0, -1)
-            end_task(run, line, name, packed[place], leases[from + 6], rest)
         end
     end
+    count_done(run, line, worker, plain)
     count(run, 'requests', requests)
     count(run, 'received', received)
     count(run, 'late', #late - stale)

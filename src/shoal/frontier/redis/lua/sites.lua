@@ -10,6 +10,7 @@
 local ASIDE, RULES, LIMITS, LINES, SLOTS = 2, 3, 4, 5, 6
 local S_BEGUN, S_BEFORE, S_BLOCKED, S_LIVE, S_PENALTY, S_USED, S_LAST, SLOT_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
 local WHOLE_SITE = ''
+local USED_NOW = numerals[0] .. numerals[now] .. heads[9] -- what stands in a slot between live leases and the last token
 
 -- A site stays packed until somebody has to look inside: a visit by the only slot of a site changes but its last values.
 local sites, packed_sites, changed_sites, new_sites = {}, {}, {}, {}
@@ -19,32 +20,32 @@ local function load_sites(names)
     local size = 0
     for index = 1, #names do
         local name = names[index]
-        if sites[name] == nil then
-            sites[name] = false
+        if not packed_sites[name] and sites[name] == nil then
             size = size + 1
             missing[size] = name
         end
     end
     local records = fetch(base .. 'site', missing)
     for index = 1, size do
-        packed_sites[missing[index]] = records[index] or nil
+        local record = records[index]
+        if record then
+            packed_sites[missing[index]] = record
+        else
+            sites[missing[index]] = false
+        end
     end
 end
 
 -- What is known of a site, to look at; false = nothing.
 local function known_site(name)
-    local site = sites[name]
-    if not site then
-        if site == nil then
-            load_sites({name})
-        end
+    if sites[name] == nil then
+        load_sites({name})
         local packed = packed_sites[name]
         if packed then
-            site = read_record(packed)
-            sites[name], packed_sites[name] = site, nil
+            sites[name], packed_sites[name] = read_record(packed), nil
         end
     end
-    return site or false
+    return sites[name]
 end
 
 -- A site that will be written, also if nothing is known of it.
@@ -138,26 +139,31 @@ local function slot_of(site, exit)
     return size + 1
 end
 
--- The only slot of a packed site that has no limits, and is in this line or in none: where it begins behind its exit, the
--- site's rules and line, and of the slot when it began, and before that, until when it is blocked, its live leases and its
--- last token. Nil where it is not as simple as that.
+-- What stands before the only slot of a packed site, its exit included, is the same for very many sites, and read once:
+-- rules, line (0 = in none) and exit. Answers that, and where the slot goes on; nil where there are several slots or lines,
+-- limits, or a clock of the whole site.
 local ONE_SLOT = 157
-local function read_slot(packed, of_exit, of_line)
-    if byte(packed) == ONE_SLOT then
-        local at, _, rules, limited, line, exit = unpack_some(packed, 5, 2)
-        if limited == 0 and exit == of_exit and (line == of_line or line == 0) then
-            rules = read_rules(rules)
-            local _, begun, before, blocked, live, penalty, _, last = unpack_some(packed, 7, at)
-            if rules.site_delay == 0 and penalty == 0 then
-                return at, rules, line, begun, before, blocked, live, last
-            end
+local known_tops, usual_length = {}, 0
+local function read_top(site)
+    local top = known_tops[cut(site, 1, usual_length)]
+    if not top then
+        if byte(site) ~= ONE_SLOT then
+            return nil
         end
+        local length, _, rules, limited, line, exit = unpack_some(site, 5, 2)
+        rules = read_rules(rules)
+        if limited ~= 0 or rules.site_delay > 0 or type(line) ~= 'number' then
+            return nil
+        end
+        top, usual_length = {rules = rules, line = line, exit = exit}, length
+        known_tops[cut(site, 1, length)] = top
     end
+    return top, usual_length
 end
 
--- The site again, with its only slot used just now.
-local function write_slot(name, up_to_exit, begun, before, blocked, live, last)
-    packed_sites[name] = up_to_exit .. pack(begun, before, blocked, live, 0, now, last)
+-- A packed site again, with its only slot used just now.
+local function write_slot(name, top, begun, before, blocked, live, last)
+    packed_sites[name] = top .. numerals[begun] .. numerals[before] .. numerals[blocked] .. numerals[live] .. USED_NOW .. last
     changed_sites[name] = true
 end
 
@@ -177,7 +183,7 @@ local function move_visit(line, name, moment)
         visits[line] = rows
     end
     local size = #rows
-    rows[size + 1], rows[size + 2] = text(moment > now and moment or now), name
+    rows[size + 1], rows[size + 2] = texts[moment > now and moment or now], name
 end
 
 local function move_visits()

@@ -2,8 +2,6 @@
 local ended_at_claim = 0
 
 local visit, sort_exits = (function() -- because Lua bears 200 local names at a time, and is slow to find many from inside functions
-local NO_LINE = pack(0)
-
 -- Which of its exits a line may use now; and when to look again for the sake of the others.
 local function sort_exits(place, horizon)
     local usable, again = {}, nil
@@ -60,7 +58,7 @@ local function find_openings(site, slots, rules, pace, horizon, most)
             local at = rooms[index]
             if size >= most then
                 return openings
-            elseif site[at + S_LIVE] + taken < concurrency 
+            elseif site[at + S_LIVE] + taken < concurrency
                     and not (taken > 0 and limited and limits.is_on_probation(site, site[at])) then
                 size = size + 1
                 openings[size] = at
@@ -160,8 +158,12 @@ local function visit_packed(place, name, horizon)
     if not queue or line.auto_ack then
         return false
     end
-    local at, rules, in_line, begun, _, blocked, live = read_slot(site, exit, number)
-    if not at or in_line == 0 or live > 0 or rules.concurrency > 1 or begun + rules.delay > horizon or blocked > horizon then
+    local top, at = read_top(site)
+    if not top or top.exit ~= exit or top.line ~= number then
+        return false
+    end
+    local rules, _, begun, _, blocked, live, penalty = top.rules, unpack_some(site, 5, at)
+    if live > 0 or penalty > 0 or rules.concurrency > 1 or begun + rules.delay > horizon or blocked > horizon then
         return false
     end
     local rest_at, over, _, entry = unpack_some(queue, 3, 2)
@@ -176,11 +178,11 @@ local function visit_packed(place, name, horizon)
     local token = grant_plainly(line, name, run, exit, rules, max(now, begun + rules.delay, blocked), entry, id)
     if rest_at ~= -1 then
         write_slot(name, cut(site, 1, at), begun, begun, blocked, 1, token)
-        write_queue(number, name, cut(queue, 1, rest_at - #entry - #head(#entry)) .. cut(queue, rest_at + 1))
+        write_queue(number, name, cut(queue, 1, rest_at - #entry - #heads[#entry]) .. cut(queue, rest_at + 1))
         return true, now + max(rules.lease, rules.delay)
     end
-    local exit_at = at - #exit - #head(#exit)
-    local up_to_exit = cut(site, 1, exit_at - #line.packed) .. NO_LINE .. cut(site, exit_at + 1, at)
+    local exit_at = at - #exit - #heads[#exit]
+    local up_to_exit = cut(site, 1, exit_at - #numerals[number]) .. numerals[0] .. cut(site, exit_at + 1, at)
     write_slot(name, up_to_exit, begun, begun, blocked, 1, token)
     queues[number][name] = {-1, 0, false}
     write_queue(number, name, nil)
