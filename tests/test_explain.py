@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from shoal.explain import Explanation
 from shoal.fetch.robots import RobotsBook
 from shoal.frontier.exits import NewExit
 from shoal.frontier.protocol import Ask, Duties, Enqueued, WorkerInfo
-from shoal.outcome import Blame, Reason
+from shoal.outcome import Blame, Dropped, Reason
 from shoal.settings import Settings
 from shoal.task import NewTask
 from shoal.testing.contract.scene import (
@@ -30,6 +32,7 @@ from shoal.testing.contract.scene import (
     page,
     pages,
     retried,
+    settle,
     snoozed,
 )
 from shoal.testing.jump_clock import JumpClock
@@ -80,39 +83,79 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def test_where_it_is(scene: Explained) -> None:
-    """Waiting behind others, leased by somebody, done, dead, dropped, disallowed, expired, cancelled, never seen."""
+    """Waiting behind others, leased by somebody, disallowed, never seen."""
     await scene.open_run(delay=1_000)
     await scene.put(*pages("a.example", 4))
     assert (await scene.ask_about("a.example/2")).where == "It waits in the lane bulk; 2 of its site are before it."
-    lease = await scene.claim_one(by="w7")
+    await scene.claim_one(by="w7")
     said = await scene.ask_about("a.example/0")
     assert said.where == "It is being worked on: worker w7, exit direct; the lease ends in 5.0 min."
     said = await scene.ask_about("a.example/1")
     assert said.where == "It waits in the lane bulk; nothing of its site is before it."
-    await scene.settle(done(lease))
-    assert (await scene.ask_about("a.example/0")).where == "It is done."
-    await scene.put("b.example/0", "d.example/0")
-    by_site = {lease.task.site: lease for lease in await scene.claim(9)}
-    await scene.settle(dead(by_site["b.example"], Reason(Blame.URL, "HTTP 404")), dropped(by_site["d.example"]))
-    assert (await scene.ask_about("b.example/0")).where == "It is a dead letter after 1 attempt (url): HTTP 404."
-    assert (await scene.ask_about("d.example/0")).where == "It has ended: done or dropped (robots.txt, a handler)."
     book = RobotsBook(scene.engine.cache, Settings().agent)
     await book.learn("https://d.example", 200, b"User-agent: *\nDisallow: /")
-    assert (await scene.ask_about("d.example/0")).where == "It was dropped: robots.txt disallows it."
     await scene.put("d.example/1")
     assert "robots.txt disallows it: it will be dropped" in (await scene.wait_of("d.example/1"))[1]
     assert (await look_up(scene.engine, Settings(), "https://z.example/"))[1] == []
-    await scene.open_run("short")
-    await scene.put(page("e.example/0", ttl=500), run="short")
-    assert "It expires in 500 ms." in (await scene.wait_of("e.example/0"))[1]
+
+
+async def test_how_it_ended(scene: Explained) -> None:
+    """Each in a run that has had every other end as well: nothing is concluded from counters, or from robots.txt."""
+    await scene.open_run(delay=0, concurrency=9)
+    names = ("done", "dead", "robots", "handler", "wanted")
+    await scene.put(*(f"a.example/{name}" for name in names), page("a.example/short", ttl=500))
+    leases = dict(zip(names, await scene.claim(5), strict=True))
+    await scene.settle(
+        done(leases["done"]),
+        dead(leases["dead"], Reason(Blame.URL, "HTTP 404")),
+        settle(leases["robots"], Dropped(Reason(Blame.POLICY, "robots.txt disallows it"))),
+        settle(leases["handler"], Dropped(Reason(Blame.HANDLER, "sold out"))),
+        done(leases["wanted"]),
+    )
+    book = RobotsBook(scene.engine.cache, Settings().agent)
+    await book.learn("https://a.example", 200, b"User-agent: *\nDisallow: /wanted")
     await scene.advance(500)
     await scene.sweep_all()
-    assert (await scene.ask_about("e.example/0")).where.startswith("It has expired: ")
-    await scene.open_run("ended")
-    await scene.put("f.example/0", run="ended")
-    await scene.frontier.cancel_run("ended")
+    await scene.put("a.example/late")
+    await scene.frontier.cancel_run("run")
     await scene.sweep_all()
-    assert (await scene.ask_about("f.example/0")).where == "It was cancelled with its run."
+    ends = {name: (await scene.ask_about(f"a.example/{name}")).where for name in (*names, "short", "late")}
+    short = ends.pop("short")
+    assert re.fullmatch(r"It has expired at 20[-0-9T:.]+Z: it waited for longer than its time to live\.", short)
+    assert ends == {
+        "done": "It is done.",
+        "dead": "It is a dead letter after 1 attempt (url): HTTP 404.",
+        "robots": "It was dropped: robots.txt disallows it.",
+        "handler": "It was dropped by its handler: sold out.",
+        "wanted": "It is done.",
+        "late": "It was cancelled with its run.",
+    }
+    await scene.frontier.purge_dead("run")
+    said = await scene.ask_about("a.example/dead")
+    assert said.where == "It was a dead letter, which has been purged (url): HTTP 404."
+
+
+async def test_what_it_is_a_duplicate_of(scene: Explained) -> None:
+    """Another spelling, or other credentials, which are never shown; waiting, leased, dead, dropped and done."""
+    await scene.open_run(delay=0)
+    secret = NewTask("https://me:secret@a.example/0", "a.example", None)
+    await scene.put(secret)
+    masked = "https://***@a.example/0"
+    assert (await scene.ask_about("a.example/0")).duplicate_of == masked
+    assert (await scene.ask_about("you:known@A.example:443/%30#top")).duplicate_of == masked
+    assert (await scene.ask_about("me:secret@a.example/0")).duplicate_of is None
+    lease = await scene.claim_one()
+    assert (await scene.ask_about("a.example/0")).duplicate_of == masked
+    await scene.settle(dead(lease))
+    assert (await scene.ask_about("a.example/0")).duplicate_of == masked
+    await scene.frontier.requeue_dead("run")
+    await scene.settle(dropped(await scene.claim_one()))
+    assert (await scene.ask_about("a.example/0")).duplicate_of == masked
+    await scene.put("a.example/1")
+    await scene.settle(done(await scene.claim_one()))
+    said = await scene.ask_about("you:known@a.example/1")
+    assert (said.where, said.duplicate_of) == ("It is done.", "https://a.example/1")
+    assert (await scene.ask_about("a.example/1")).duplicate_of is None
 
 
 async def test_clocks(scene: Explained) -> None:
@@ -205,7 +248,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "It waits in the lane bulk; nothing of its site is before it." in said.stdout
     assert "No live worker works on x in the lane bulk." in said.stdout
     assert "At the earliest: when that is changed." in said.stdout
-    assert "It is known as http://a.example/b: what differs only in spelling is a duplicate" in said.stderr
+    assert "It is a duplicate of http://a.example/b: what differs only in spelling" in said.stdout
+    [told] = json.loads(shoal("explain", "http://a.example/b#c", "--json").stdout)
+    assert (told["state"], told["duplicate_of"], told["ended_at"]) == ("waiting", "http://a.example/b", None)
     unknown = shoal("explain", "http://a.example/c")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert "No run has seen http://a.example/c." in unknown.stderr

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moving import (
+    HOURS,
     KINDS,
     PAIRS,
     TOLERANCE,
@@ -26,13 +27,18 @@ from moving import (
 )
 from shoal.frontier.moving import MoveState
 from shoal.frontier.shift import shift_between
-from shoal.task import RunState
+from shoal.outcome import Blame, Dropped, Reason
+from shoal.task import NewTask, RunState, State
+from shoal.testing.contract.endings import find
 from shoal.testing.contract.scene import (
+    Scene,
     dead,
+    done,
     given_back,
     names,
     page,
     pages,
+    settle,
 )
 
 
@@ -59,6 +65,44 @@ async def test_everything_that_belongs_to_a_run_comes_along(stores: Stores, sour
     same_but_for_clocks(await handed_out(target), await handed_out(twin))
     await target.check_books()
     assert (await target.reader.run("run")).state is RunState.FINISHED
+
+
+@pytest.mark.parametrize("target_kind", KINDS)
+@pytest.mark.parametrize("source_kind", KINDS)
+async def test_how_pages_ended_comes_along(stores: Stores, source_kind: str, target_kind: str) -> None:
+    """And is forgotten there, too, when such a page is let in again; whichever store has written it."""
+    source, target, last = [await stores.new(kind) for kind in (source_kind, target_kind, source_kind)]
+    await source.open_run(delay=0, concurrency=9)
+    secret = NewTask("https://me:secret@a/2", "a", page("a/2").key)
+    await source.put(page("a/0"), page("a/1"), secret, page("a/3"), page("c/0", wait=HOURS))
+    leases = {lease.task.url[-3:]: lease for lease in await source.claim(9)}
+    await source.put(page("b/0", ttl=500))
+    sold = [Dropped(Reason(Blame.HANDLER, f"sold out {number}")) for number in range(3)]
+    await source.settle(
+        *(settle(leases[f"a/{number}"], outcome) for number, outcome in enumerate(sold)), done(leases["a/3"])
+    )
+    await source.advance(500)
+    await source.sweep_all()
+    ended = ("a/0", "a/1", "a/2", "a/3", "b/0")
+    before = [await _end(source, name) for name in ended]
+    assert [each[0] for each in before] == [State.DROPPED] * 3 + [State.DONE, State.EXPIRED]
+    for start, end in itertools.pairwise((source, target, last)):
+        await move(start, end)
+        assert [await _end(end, name) for name in ended] == before
+        await start.sweep_all()
+        assert (await find(start, "c/0")).state is State.CANCELLED, "it went elsewhere"
+        for name in ("a/0", "b/0") if end is target else ():
+            await end.put(page(name, key=None))
+            lease = await end.claim_one()
+            assert (await find(end, name)).state is State.LEASED
+            await end.settle(done(lease))
+            before[ended.index(name)] = (State.DONE, None, None)
+            assert await _end(end, name) == (State.DONE, None, None)
+
+
+async def _end(scene: Scene, name: str) -> tuple[State, Reason | None, str | None]:
+    found = await find(scene, name)
+    return found.state, found.reason, found.url
 
 
 async def test_round_and_round_back_to_the_first_store(stores: Stores) -> None:

@@ -33,6 +33,7 @@ LARGE = (
     "seen_lately",
     "item",
     "dead",
+    "ending",
     "cache",
     "line",
     "run",

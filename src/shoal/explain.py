@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shoal.clock import Millis, Moment
+from shoal.clock import Millis, Moment, iso
 from shoal.frontier.exits import ExitRecord
-from shoal.frontier.protocol import Counters, SiteRecord, SlotRecord, Whereabouts
+from shoal.frontier.protocol import SiteRecord, SlotRecord, Whereabouts
+from shoal.outcome import Blame, Reason
 from shoal.task import DIRECT, RunState, State
+from shoal.url import without_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Surroundings:
 
     `exits`: names of the exits in the task's pool. `health`: what the store knows about exits. `staffed`: whether any
     live worker works this scraper in this lane; None = it is not known. `by_tor`: workers bring exits of their own.
-    `disallowed`: whether robots.txt, as it was last read, disallows the URL. `ends`: the counters of its run.
+    `disallowed`: whether robots.txt, as it was last read, disallows the URL. `moved_to`: the store its run has gone to.
     """
 
     now: Moment
@@ -31,7 +33,7 @@ class Surroundings:
     staffed: bool | None = None
     by_tor: bool = False
     disallowed: bool = False
-    ends: Counters | None = None
+    moved_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,15 @@ class Cause:
 
 @dataclass(slots=True)
 class Explanation:
-    """Where a task is, in one sentence, and what keeps it from being fetched. `earliest`: None = it cannot be said."""
+    """Where a task is, in one sentence, and what keeps it from being fetched. `earliest`: None = it cannot be said.
+
+    `duplicate_of`: the spelling that the run has accepted, where one asks for another; credentials are masked.
+    """
 
     where: str
     causes: list[Cause] = field(default_factory=list)
     earliest: Moment | None = None
+    duplicate_of: str | None = None
 
 
 def explain(found: Whereabouts, around: Surroundings) -> Explanation:
@@ -56,6 +62,12 @@ def explain(found: Whereabouts, around: Surroundings) -> Explanation:
     if found.state is State.WAITING:
         return _waiting(found, around)
     return Explanation(_out_of_line(found, around))
+
+
+def duplicate_of(asked: str, accepted: str) -> str | None:
+    """What a URL is a duplicate of, if it was accepted in another spelling, as it may be shown. None = it was not."""
+    plain = without_credentials(accepted)
+    return None if accepted == asked else accepted if accepted == plain else plain.replace("://", "://***@", 1)
 
 
 def _out_of_line(found: Whereabouts, around: Surroundings) -> str:
@@ -68,28 +80,28 @@ def _out_of_line(found: Whereabouts, around: Surroundings) -> str:
             tried = f"{found.attempts} attempts" if found.attempts != 1 else "1 attempt"
             crashed = f", {found.crashes} crashes" if found.crashes else ""
             reason = f" ({found.reason.blame}): {found.reason.text}" if found.reason else ""
+            if found.task is None:
+                return f"It was a dead letter, which has been purged{reason}."
             return f"It is a dead letter after {tried}{crashed}{reason}."
+        case State.EXPIRED:
+            return f"It has expired at {iso(found.ended_at)}: it waited for longer than its time to live."
+        case State.DROPPED:
+            return _dropped(found.reason)
+        case State.CANCELLED:
+            return (
+                f"It went with its run to {around.moved_to}." if around.moved_to else "It was cancelled with its run."
+            )
         case _:
-            return _ended(around)
+            return "It is done."
 
 
-def _ended(around: Surroundings) -> str:
-    """A store forgets tasks that have ended. What the run has counted, and robots.txt, say how it can have ended."""
-    counts = around.ends or Counters(done=1, dropped=1, expired=1, cancelled=1)
-    if around.disallowed and counts.dropped:
-        return "It was dropped: robots.txt disallows it."
-    ways = {
-        "It is done": counts.done,
-        "It was dropped by its handler, or because of robots.txt": counts.dropped,
-        "It has expired: it waited for longer than its time to live": counts.expired,
-        "It was cancelled with its run": counts.cancelled,
-    }
-    possible = [sentence for sentence, number in ways.items() if number]
-    if len(possible) == 1:
-        return f"{possible[0]}."
-    words = {"done": counts.done, "dropped (robots.txt, a handler)": counts.dropped, "expired": counts.expired}
-    names = [word for word, number in {**words, "cancelled": counts.cancelled}.items() if number]
-    return f"It has ended: {', '.join(names[:-1])} or {names[-1]}." if names else "It has ended."
+def _dropped(reason: Reason | None) -> str:
+    text = reason.text.rstrip(".") if reason and reason.text else "without a reason"
+    return f"It was dropped by its handler: {text}." if _by_handler(reason) else f"It was dropped: {text}."
+
+
+def _by_handler(reason: Reason | None) -> bool:
+    return reason is not None and reason.blame is Blame.HANDLER
 
 
 def _waiting(found: Whereabouts, around: Surroundings) -> Explanation:

@@ -10,14 +10,15 @@ from shoal.cli.options import ConfigOption, EngineOption, JsonOption
 from shoal.cli.text import duration, moment, print_json, print_line
 from shoal.clock import Moment, iso
 from shoal.exits import TOR
-from shoal.explain import Explanation, Surroundings, explain
+from shoal.explain import Explanation, Surroundings, duplicate_of, explain
 from shoal.fetch.robots import RobotsBook, origin_of
+from shoal.frontier.moving import MoveState
 from shoal.frontier.protocol import Engine, Whereabouts
 from shoal.pools import exits_in, pools_from
 from shoal.settings import Settings
 from shoal.settings_file import load
 from shoal.task import DEFAULT_POOL
-from shoal.url import dedup_key, normalise, site_of
+from shoal.url import dedup_key, normalise, site_of, without_credentials
 from shoal.workers import lives, works_lane
 
 
@@ -36,20 +37,19 @@ def explain_(
 
         shoal explain https://books.example/page/7
     """
-    address = normalise(url)
+    asked = url.strip()
+    page = without_credentials(normalise(asked))
     settings = load(config, {"engine": engine})
 
     async def work(store: Engine) -> tuple[Moment, list[tuple[Whereabouts, Explanation]]]:
         run_id = None if run is None else (await find_run(store.reader, run)).run_id
-        return await look_up(store, settings, address, run_id)
+        return await look_up(store, settings, asked, run_id)
 
     now, explained = with_engine(engine, config, work)
-    if address != url.strip():
-        say(f"It is known as {address}: what differs only in spelling is a duplicate, and is fetched once.")
     if as_data:
         print_json([_as_json(place, said) for place, said in explained])
     elif not explained:
-        say(f"No run has seen {address}. It was never found or given, or the scraper does not allow it.")
+        say(f"No run has seen {page}. It was never found or given, or the scraper does not allow it.")
         raise typer.Exit(1)
     else:
         for place, said in explained:
@@ -57,9 +57,10 @@ def explain_(
 
 
 async def look_up(
-    store: Engine, settings: Settings, address: str, run_id: str | None = None
+    store: Engine, settings: Settings, url: str, run_id: str | None = None
 ) -> tuple[Moment, list[tuple[Whereabouts, Explanation]]]:
-    """Where a normalised URL is, in each run that has seen it or in one, and why; and when that was looked up."""
+    """Where a URL is, in each run that has seen it or in one, and why; and when that was looked up. Raises BadURL."""
+    address = without_credentials(normalise(url))
     own = pools_from(settings)
     reader = store.reader
     site = site_of(address)
@@ -82,14 +83,19 @@ async def look_up(
             staffed=any(lives(worker) and works_lane(worker, run, place.lane or "") for worker in workers),
             by_tor=TOR in own and pool in own[TOR].pools,
             disallowed=disallowed,
-            ends=run.counters,
+            moved_to=run.move.other if run.move is not None and run.move.state is MoveState.LEFT else None,
         )
-        explained.append((place, explain(place, around)))
+        said = explain(place, around)
+        said.duplicate_of = duplicate_of(url, place.url or address)
+        explained.append((place, said))
     return now, explained
 
 
 def _print(place: Whereabouts, said: Explanation, now: Moment) -> None:
     print_line(f"{place.run_id} ({place.scraper}, {place.run_state.value}): {said.where}")
+    if said.duplicate_of is not None:
+        spelling = "what differs only in spelling, or in credentials, is fetched once"
+        print_line(f"  It is a duplicate of {said.duplicate_of}: {spelling}.")
     for cause in said.causes:
         print_line(f"  - {cause.text}")
     if said.earliest is not None:
@@ -104,7 +110,10 @@ def _as_json(place: Whereabouts, said: Explanation) -> dict[str, object]:
         "run_id": place.run_id,
         "scraper": place.scraper,
         "run_state": place.run_state.value,
-        "state": None if place.state is None else place.state.value,
+        "state": place.state.value,
+        "duplicate_of": said.duplicate_of,
+        "reason": None if place.reason is None else place.reason.text,
+        "ended_at": iso(place.ended_at),
         "ahead": place.ahead,
         "where": said.where,
         "causes": [

@@ -119,6 +119,16 @@ class PackedItems(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
 
 
+class PackedEnding(msgspec.Struct, frozen=True, array_like=True):
+    """How a page ended that was not done. `name`: one of its names (`shoal.frontier.endings`). `reason`: JSON."""
+
+    name: bytes
+    state: str
+    ended_at: Moment
+    reason: str | None
+    url: str | None
+
+
 class PackedSlot(msgspec.Struct, frozen=True, array_like=True):
     """A slot's clock: by when its last request has begun, its rate limit, rate limits in a row, when last used."""
 
@@ -145,6 +155,7 @@ class Cargo(msgspec.Struct, frozen=True):
     letters: Sequence[PackedLetter] = ()
     items: Sequence[PackedItems] = ()
     keys: Sequence[bytes] = ()
+    endings: Sequence[PackedEnding] = ()
     sites: Sequence[PackedSite] = ()
 
 

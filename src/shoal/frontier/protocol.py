@@ -353,16 +353,18 @@ class SlotRecord(msgspec.Struct, frozen=True):
 
 
 class Whereabouts(msgspec.Struct, frozen=True):
-    """Where a URL is in one run that has seen it.
+    """Where a page is in one run that has seen it; of several tasks for it, one that waits or is leased, or the last.
 
-    `state`: `waiting`, `leased` or `dead`; `None` = it ended otherwise: done, dropped, expired or cancelled.
     `ahead`: ready tasks of its lane and site that come before it. `held`: it waits because its run is paused.
+    `reason`: why it is dead or was dropped. `ended_at`: when; None = it has not, or it is done, or not known.
+    `url`: the spelling that the run has accepted, with its credentials; None = it is done, and that is forgotten.
+    A dead letter that was purged has no `task`.
     """
 
     run_id: str
     scraper: str
     run_state: RunState
-    state: State | None
+    state: State
     task: int | None = None
     lane: str | None = None
     pool: str | None = None
@@ -376,6 +378,8 @@ class Whereabouts(msgspec.Struct, frozen=True):
     lease_until: Moment | None = None
     held: bool = False
     reason: Reason | None = None
+    ended_at: Moment | None = None
+    url: str | None = None
 
 
 class NotePage(msgspec.Struct, frozen=True):
@@ -432,8 +436,9 @@ class Reader(Protocol):
         ...
 
     async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
-        """Where this URL is, in each run that has seen its key (or of `run_id` only), newest run first.
+        """Where this page is, in each run that has seen its key (or of `run_id` only), newest run first.
 
+        `url`: normalised and without credentials; a task that has some, or was redirected since, is found as well.
         May look through all that waits for the site; never through what waits for others.
         """
         ...

@@ -33,6 +33,9 @@ class Shift:
             letters=[msgspec.structs.replace(letter, number=letter.number + renumber) for letter in cargo.letters],
             items=cargo.items,
             keys=cargo.keys,
+            endings=[
+                msgspec.structs.replace(ending, ended_at=self._later(ending.ended_at)) for ending in cargo.endings
+            ],
             sites=[self._site(site) for site in cargo.sites],
         )
 

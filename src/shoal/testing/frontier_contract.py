@@ -16,6 +16,7 @@ from shoal.testing.contract.backoff import BackoffContract
 from shoal.testing.contract.cache import CacheContract, LeftBehindContract
 from shoal.testing.contract.claim import ClaimContract
 from shoal.testing.contract.clocks import ClockContract
+from shoal.testing.contract.endings import EndingContract
 from shoal.testing.contract.enqueue import EnqueueContract
 from shoal.testing.contract.exit_health import ExitHealthContract
 from shoal.testing.contract.exits import ExitContract
@@ -59,5 +60,6 @@ class FrontierContract(
     JobEndContract,
     NoteContract,
     WhereaboutsContract,
+    EndingContract,
 ):
     """All of it."""

@@ -62,7 +62,7 @@ class Permission:
             if rules.unavailable:
                 reason = Reason(Blame.HOST, "robots.txt could not be had")
                 return judge.failure(held.lease, reason, wait=KEPT_WITHOUT_ANSWER)
-            return Dropped(Reason(Blame.POLICY, "disallowed by robots.txt"))
+            return Dropped(Reason(Blame.POLICY, "robots.txt disallows it"))
         if visit.crawl_delay is not None and visit.crawl_delay > held.delay:
             if not held.lease.exclusive:
                 return Snoozed()  # it was granted at a pace that is too fast; the next one will be right

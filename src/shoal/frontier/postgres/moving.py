@@ -14,6 +14,7 @@ from shoal.frontier.moving import (
     CLOCKS_KEPT,
     Cargo,
     Move,
+    PackedEnding,
     PackedItems,
     PackedLetter,
     PackedRun,
@@ -74,6 +75,8 @@ class PostgresMover:
             yield Cargo(letters=[PackedLetter(*row) for row in rows])
         async for rows in self._pages("pack_items", run_id, most=ITEMS_AT_ONCE):
             yield Cargo(items=[PackedItems(*row[1:]) for row in rows])
+        async for rows in self._pages("pack_endings", run_id, most=AT_ONCE, first=b""):
+            yield Cargo(endings=[PackedEnding(*row) for row in rows])
         async for rows in self._pages("pack_keys", run_id, most=AT_ONCE, first=b""):
             yield Cargo(keys=[row[0] for row in rows])
 
@@ -92,6 +95,8 @@ class PostgresMover:
             await self._of_run(run_id, "unpack_items", run_id, mark, *_columns(PackedItems, cargo.items))
         if cargo.keys:
             await self._of_run(run_id, "unpack_keys", run_id, mark, list(cargo.keys))
+        if cargo.endings:
+            await self._of_run(run_id, "unpack_endings", run_id, mark, *_columns(PackedEnding, cargo.endings))
         if cargo.sites:
             sites = [(site.site, site.crawl_delay, site.begun_at) for site in cargo.sites]
             slots = [(site.site, *msgspec.structs.astuple(slot)) for site in cargo.sites for slot in site.slots]

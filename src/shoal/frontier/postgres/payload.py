@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from shoal.frontier.endings import names_of, page_of
 from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
 from shoal.frontier.seen import seen_key
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
@@ -65,7 +66,7 @@ def task_columns(tasks: Sequence[NewTask]) -> list[list[Any]]:
     return [
         [task.url for task in tasks],
         [task.site for task in tasks],
-        [None if task.key is None else seen_key(task.key) for task in tasks],
+        [_names(task) if task.key is None else seen_key(task.key) for task in tasks],
         [task.lane if task.pool is None else task.berth for task in tasks],
         as_sent([task.handler for task in tasks]),
         _counts([task.priority for task in tasks]),
@@ -74,6 +75,12 @@ def task_columns(tasks: Sequence[NewTask]) -> list[list[Any]]:
         as_sent([task.ttl for task in tasks]),
         as_sent([None if task.extra is NO_EXTRA else encode(task.extra).decode() for task in tasks]),
     ]
+
+
+def _names(task: NewTask) -> bytes | None:
+    """What stands in place of a key where a page is let in again: its names, so that its old endings are forgotten."""
+    page = page_of(task.url, task.extra)
+    return None if page is None else b"".join(names_of(page))
 
 
 def as_sent(column: list[Any]) -> list[Any]:
@@ -193,8 +200,8 @@ def _outcome(settlement: Settlement) -> tuple[Any, ...]:
             return SNOOZE, wait, penalty, url, None if extra is None else encode(extra).decode(), None, 0, None, cause
         case Dead(reason=reason, attempts=attempts):
             return DEAD, attempts, 0, None, encode(reason).decode(), None, 0, None, None
-        case Dropped():
-            return DROP, 0, 0, None, None, None, 0, None, None
+        case Dropped(reason=reason):
+            return DROP, 0, 0, None, encode(reason).decode(), None, 0, None, None
         case other:
             assert_never(other)
 

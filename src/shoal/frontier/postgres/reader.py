@@ -10,6 +10,7 @@ import msgspec
 
 from shoal.clock import Clock, Moment
 from shoal.errors import UnknownRun
+from shoal.frontier.endings import last_of, names_of
 from shoal.frontier.moving import Move
 from shoal.frontier.postgres.connections import Connections
 from shoal.frontier.postgres.troubles import NO_RUN
@@ -29,14 +30,12 @@ from shoal.frontier.protocol import (
 from shoal.frontier.seen import seen_key
 from shoal.frontier.worker_rows import worker_record
 from shoal.outcome import Reason
-from shoal.task import Policy, RunState, State
+from shoal.task import FINAL, Policy, RunState, State
 
 ROWS_AT_MOST = 500
 
-DEAD_LETTER = 4
-"""How `read_whereabouts` marks one, beside the states of tasks."""
-
-LEASED = 2
+LEASED, DEAD_LETTER, ENDED = 2, 4, 5
+"""How `read_whereabouts` marks these, beside other states of tasks."""
 
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -92,8 +91,13 @@ class PostgresReader:
         return [SlotRecord(*row) for row in await self._connections.rows("read_slots", self._now(), site)]
 
     async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
-        rows = await self._connections.rows("read_whereabouts", site, url, seen_key(key), run_id)
-        return [_whereabouts(*row) for row in rows]
+        names = list(names_of(url))
+        rows = await self._connections.rows("read_whereabouts", self._now(), site, url, names, seen_key(key), run_id)
+        found: dict[str, list[Whereabouts]] = {}
+        for row in rows:
+            place = _whereabouts(*row)
+            found.setdefault(place.run_id, []).append(place)
+        return [last_of(places) for places in found.values()]
 
     async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
         rows = await self._connections.rows("read_notes", stream, cursor, limit)
@@ -119,11 +123,13 @@ class PostgresReader:
 
 
 def _whereabouts(run_id: str, scraper: str, run_state: str, state: int | None, *rest: Any) -> Whereabouts:
-    task, lane, pool, ahead, not_before, expires_at, attempts, crashes, worker, exit_name, lease_until, reason = rest
+    task, lane, pool, ahead, not_before, expires_at, attempts, crashes, worker, exit_name, lease_until, *ending = rest
+    reason, ended_at, url, ended = ending
     run = RunState(run_state)
     if state is None:
-        return Whereabouts(run_id, scraper, run, None)
-    where = State.DEAD if state == DEAD_LETTER else State.LEASED if state == LEASED else State.WAITING
+        return Whereabouts(run_id, scraper, run, State.DONE)
+    kinds = {LEASED: State.LEASED, DEAD_LETTER: State.DEAD, ENDED: State(ended)}
+    where = kinds.get(state, State.WAITING)
     held = where is State.WAITING and run is RunState.PAUSED
     why = None if reason is None else msgspec.json.decode(reason, type=Reason)
     return Whereabouts(
@@ -144,6 +150,8 @@ def _whereabouts(run_id: str, scraper: str, run_state: str, state: int | None, *
         lease_until,
         held,
         why,
+        ended_at if where in FINAL else None,
+        url,
     )
 
 

@@ -18,7 +18,9 @@ from shoal.frontier.redis.reader import RedisReader
 from shoal.frontier.redis.store import Store
 from shoal.frontier.redis.wire import (
     BUCKETS,
+    ENDING_BUCKETS,
     dead_row,
+    ending_row,
     key_row,
     opaque,
     packed_items,
@@ -126,11 +128,14 @@ class RedisMover:
         if cargo.keys:  # which site a key belongs to cannot be told: each partition gets to know them all
             keys = [value for key in cargo.keys for value in key_row(key)]
             await self._bring(run_id, move, "unpack_keys", dict.fromkeys(self._everywhere, keys))
+        if cargo.endings:  # the same
+            endings = [value for ending in cargo.endings for value in ending_row(ending)]
+            await self._bring(run_id, move, "unpack_endings", dict.fromkeys(self._everywhere, endings))
 
     async def stored(self, run_id: str) -> Stored:
         answers = [await self._store.call("count_stored", p, {"run": run_id}) for p in self._everywhere]
         number = answers[0][3]
-        keys = await asyncio.gather(*(self._store.call("count_keys", 0, part) for part in _parts(number)))
+        keys = await asyncio.gather(*(self._store.call("count_keys", 0, part) for part in _parts(number, BUCKETS)))
         tasks, letters, items = (sum(answer[column] for answer in answers) for column in range(3))
         return Stored(tasks, letters, items, sum(keys))
 
@@ -142,9 +147,9 @@ class RedisMover:
         for partition in reversed(self._everywhere):
             found = await self._store.call("read_run", partition, {"run": run_id})
             if found is not None:
-                await asyncio.gather(
-                    *(self._store.call("forget_keys", partition, part) for part in _parts(int(found[3])))
-                )
+                for verb, buckets in (("forget_keys", BUCKETS), ("forget_endings", ENDING_BUCKETS)):
+                    parts = _parts(int(found[3]), buckets)
+                    await asyncio.gather(*(self._store.call(verb, partition, part) for part in parts))
                 await self._store.call("forget_run", partition, {"run": run_id})
 
     async def _is_job(self, run_id: str) -> bool:
@@ -166,6 +171,6 @@ class RedisMover:
         return range(self._store.partitions)
 
 
-def _parts(number: int) -> Iterable[dict[str, Any]]:
-    for first in range(0, len(BUCKETS), BUCKETS_AT_ONCE):
-        yield {"number": number, "buckets": BUCKETS[first : first + BUCKETS_AT_ONCE]}
+def _parts(number: int, buckets: Sequence[str]) -> Iterable[dict[str, Any]]:
+    for first in range(0, len(buckets), BUCKETS_AT_ONCE):
+        yield {"number": number, "buckets": buckets[first : first + BUCKETS_AT_ONCE]}

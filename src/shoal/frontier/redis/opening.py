@@ -14,8 +14,8 @@ from shoal.frontier.redis.store import Client, Store, connect, log
 from shoal.frontier.redis.trouble import clear_errors
 from shoal.frontier.schema import Schema, steps
 
-SCHEMA_VERSION = 6
-STEPS = frozenset({"migrate_2", "migrate_3", "migrate_4", "migrate_5", "migrate_6"})
+SCHEMA_VERSION = 7
+STEPS = frozenset({"migrate_2", "migrate_3", "migrate_4", "migrate_5", "migrate_6", "migrate_7"})
 """What leads from one version to the next. A step without a script of that name only changes what records may hold."""
 OLDEST_REDIS = (6, 2)
 

@@ -7,21 +7,32 @@ that one may be met twice, but never missed: what waits for its time is read fir
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
 
 from shoal.clock import Moment
-from shoal.frontier.moving import CLOCKS_KEPT, Cargo, PackedItems, PackedLetter, PackedSite, PackedSlot, PackedTask
+from shoal.frontier.moving import (
+    CLOCKS_KEPT,
+    Cargo,
+    PackedEnding,
+    PackedItems,
+    PackedLetter,
+    PackedSite,
+    PackedSlot,
+    PackedTask,
+)
 from shoal.frontier.protocol import Run
 from shoal.frontier.redis.store import Store
-from shoal.frontier.redis.wire import BUCKETS, Body, full_key, unpacked_items
+from shoal.frontier.redis.wire import BUCKETS, ENDING_BUCKETS, Body, full_key, unpacked_items
 from shoal.task import berth
 
 AT_ONCE = 1000
 ITEMS_AT_ONCE = 100
 FEWEST_BUCKETS, MOST_BUCKETS = 16, 2048
+ENDING_BUCKETS_AT_ONCE = 64
 
 WHOLE_SITE = ""
 """In place of an exit: the clock of a site over all its exits."""
@@ -58,6 +69,8 @@ class Packing:
                 yield Cargo(items=items)
         async for keys in self._keys():
             yield Cargo(keys=keys)
+        async for endings in self._endings():
+            yield Cargo(endings=endings)
 
     async def _lanes(self, partition: int) -> dict[int, str]:
         """The lines that may hold tasks of the run, and their berths."""
@@ -167,6 +180,29 @@ class Packing:
                 yield keys[start : start + AT_ONCE]
             first += size
             size = min(MOST_BUCKETS, 2 * size) if len(keys) < AT_ONCE else max(FEWEST_BUCKETS, size // 2)
+
+    async def _endings(self) -> AsyncIterator[list[PackedEnding]]:
+        """What was brought from another store lies in all partitions, until its page ends or is let in again in one."""
+        for first in range(0, len(ENDING_BUCKETS), ENDING_BUCKETS_AT_ONCE):
+            question = {"number": self._number, "buckets": ENDING_BUCKETS[first : first + ENDING_BUCKETS_AT_ONCE]}
+            own: dict[bytes, PackedEnding] = {}
+            brought: list[PackedEnding] = []
+            for partition in range(self._store.partitions):
+                for *row, was_brought in await self._store.call("pack_endings", partition, question):
+                    ending = _ending(*row)
+                    if was_brought:
+                        brought.append(ending)
+                    else:
+                        own[ending.name] = ending
+            copies = Counter(ending.name for ending in brought)
+            whole = {it.name: it for it in brought if copies[it.name] == self._store.partitions}
+            if own or whole:
+                yield [*(whole | own).values()]
+
+
+def _ending(name: bytes, how: bytes, at: bytes, reason: bytes | None, url: bytes | None) -> PackedEnding:
+    told = [None if value is None else value.decode() for value in (reason, url)]
+    return PackedEnding(name, how.decode(), int(at), *told)
 
 
 def _site(name: str, crawl_delay: int, slots: list[PackedSlot]) -> PackedSite:

@@ -176,8 +176,9 @@ class RedisReader:
         for number in numbers:
             run = await self._run({"number": number})
             if run is not None:
-                known = live.get(number) or (await search.dead(number) if run.counters.dead else {})
-                found.append(whereabouts(run, known))
+                places = live.get(number, []) + (await search.dead(number) if run.counters.dead else [])
+                emptied_at, ended = await search.endings(number)
+                found.append(whereabouts(run, [*places, *ended], emptied_at))
         return found
 
     async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:

@@ -6,6 +6,8 @@ What a partition holds, each name behind the tag `{prefix:partition}:`. <run> an
     runs, r:<run>       numbers of runs by their ids; what a run is, and its state
     c:<run>             counters of a run
     s:<run>:<bucket>    keys that a run has seen, as 64-bit numbers in 2**14 sets; those of a job in one, s:<run>:j
+    e:<run>:<bucket>    how pages ended that were not done, by name, in 2**12 hashes; those of a job in one, e:<run>:j
+    er:<run>            numbers of the reasons that these name
     lines, ln, lc, tot  lines by name, lines by number, their counts, counts by scraper and lane
     act:…, ql:<queue>   lines in use by scraper and lane, lines of a queue
     held                lines that are held back because their run is paused or cancelled

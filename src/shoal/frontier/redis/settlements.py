@@ -106,8 +106,8 @@ def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object,
             return (2, wait, penalty, url or False, False if extra is None else opaque(_json(extra)))
         case Dead(reason=reason, attempts=attempts):
             return (3, opaque(_json(reason)), False, attempts, False)
-        case Dropped():
-            return (4, False, False, False, False)
+        case Dropped(reason=reason):
+            return (4, opaque(_json(reason)), False, False, False)
         case other:
             assert_never(other)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from shoal.clock import Moment
+from shoal.frontier.endings import accepted_url, last_of, names_of, page_of
 from shoal.frontier.protocol import Run, Whereabouts
 from shoal.frontier.redis.store import Store
 from shoal.frontier.redis.wire import Body, Letter, decode_letter, encode, opaque, seen_row
 from shoal.outcome import Reason
-from shoal.task import RunState, State
+from shoal.task import NO_EXTRA, Extra, RunState, State
 
 PAGE = 2000
 OVERLAP = 200
@@ -33,6 +34,11 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
 
 _entry = msgspec.msgpack.Decoder(Entry).decode
 _reason = msgspec.json.Decoder(Reason).decode
+_extra = msgspec.json.Decoder(Extra).decode
+_endings = msgspec.msgpack.Decoder(tuple[int, list[tuple[str, int, str | bool, str | bool]]]).decode
+
+Known = dict[str, Any]
+"""What is known of a task, by the fields of `Whereabouts`."""
 
 
 class Search:
@@ -43,7 +49,9 @@ class Search:
         self._partition = store.partition_of(site)
         self._site = site
         self._url = url
-        self._needle = opaque(b"\x94" + encode(url))
+        tail = url.partition("//")[2].encode()
+        told = msgspec.json.encode(url)
+        self._needles = [opaque(needle) for needle in (b"\x94" + encode(url), b'"first_url":' + told, b"@" + tail)]
 
     async def runs(self, key: bytes, run_id: str | None) -> list[int]:
         """The numbers of the runs that have seen the key (or of `run_id` only), newest first."""
@@ -51,49 +59,53 @@ class Search:
         found = await self._ask("find_seen", key=number, bucket=bucket, run=run_id)
         return sorted(found, reverse=True)
 
-    async def live(self, now: Moment) -> dict[int, dict[str, Any]]:
-        """What is known of it, by run, where it waits or is leased. What has expired is no longer there."""
-        found: dict[int, dict[str, Any]] = {}
-        aside, lines = await self._ask("find_ready", site=self._site, needle=self._needle)
+    async def live(self, now: Moment) -> dict[int, list[Known]]:
+        """What is known of it, by run, where it waits or is leased, or has expired and nobody has noticed."""
+        found: dict[int, list[Known]] = {}
+        aside, lines = await self._ask("find_ready", site=self._site, needles=self._needles)
         for number, lane, pool, hits, groups in lines:
             for entry in self._entries([*hits, *[hit async for hit in self._overflowing(number, groups)]]):
                 place = {"line": number, "site": self._site, "priority": entry.priority, "id": entry.id}
-                found[entry.run] = _known(entry, lane, pool) | {"ahead": await self._ask("count_ahead", **place)}
+                ahead = await self._ask("count_ahead", **place)
+                found.setdefault(entry.run, []).append(_known(entry, lane, pool, now) | {"ahead": ahead})
         if aside:
             async for _, lane, pool, packed, not_before in self._scan("find_aside"):
                 for entry in self._entries([packed]):
-                    found[entry.run] = _known(entry, lane, pool) | {"not_before": not_before or None}
-        found = {run: known for run, known in found.items() if (known["expires_at"] or now + 1) > now}
+                    later = {"not_before": not_before or None}
+                    found.setdefault(entry.run, []).append(_known(entry, lane, pool, now) | later)
         async for _, lane, pool, packed, worker, way_out, until in self._scan("find_leased"):
             for entry in self._entries([packed]):
-                found[entry.run] = _known(entry, lane, pool) | {
-                    "state": State.LEASED,
-                    "worker": worker.decode(),
-                    "exit": way_out.decode(),
-                    "lease_until": until,
-                }
+                held = {"state": State.LEASED, "worker": worker.decode(), "exit": way_out.decode()}
+                held |= {"lease_until": until, "ended_at": None}
+                found.setdefault(entry.run, []).append(_known(entry, lane, pool, now) | held)
         return found
 
-    async def dead(self, run: int) -> dict[str, Any]:
-        """What is known of it as a dead letter of a run; nothing, if it is none."""
-        found: dict[str, Any] = {}
-        async for _, lane, pool, packed in self._scan("find_dead", run=run):
-            letter = decode_letter(packed)
-            if letter.body.url == self._url and letter.site == self._site:
-                found = _buried(letter, lane, pool)
-        return found
+    async def dead(self, run: int) -> list[Known]:
+        """What is known of it as dead letters of a run."""
+        return [
+            _buried(letter, lane, pool)
+            async for _, lane, pool, packed in self._scan("find_dead", run=run)
+            if (letter := decode_letter(packed)).site == self._site and self._is_for_page(letter.body)
+        ]
+
+    async def endings(self, run: int) -> tuple[Moment, list[Known]]:
+        """How it ended in a run, where it was not done; and since when what stands in line has ended with its job."""
+        emptied_at, found = _endings(
+            await self._ask("find_endings", run=run, names=[*map(opaque, names_of(self._url))])
+        )
+        return emptied_at, [_ended(*ending, self._url) for ending in found]
 
     async def _overflowing(self, line: int, groups: Iterable[tuple[int, int, int]]) -> AsyncIterator[bytes]:
         for priority, length, is_sorted in groups:
             for start in range(0, length, PAGE - OVERLAP):
                 place = {"line": line, "site": self._site, "priority": priority, "sorted": bool(is_sorted)}
-                for hit in await self._ask("find_overflow", needle=self._needle, **place, **_page(start)):
+                for hit in await self._ask("find_overflow", needles=self._needles, **place, **_page(start)):
                     yield hit
 
     async def _scan(self, verb: str, **question: Any) -> AsyncIterator[list[Any]]:
         cursor = b"0"
         while True:
-            asked = question | {"site": self._site, "needle": self._needle, "cursor": cursor.decode()}
+            asked = question | {"site": self._site, "needles": self._needles, "cursor": cursor.decode()}
             cursor, rows = await self._ask(verb, **asked)
             for row in rows:
                 yield row
@@ -104,23 +116,38 @@ class Search:
         return await self._store.call(verb, self._partition, question)
 
     def _entries(self, packed: Iterable[bytes]) -> Iterable[Entry]:
-        """Those that are of this URL, and do not only mention it."""
-        return [entry for each in packed if (entry := _entry(b"\x97" + each)).body.url == self._url]
+        """Those that are for this page, and do not only mention it."""
+        return [entry for each in packed if self._is_for_page((entry := _entry(b"\x97" + each)).body)]
+
+    def _is_for_page(self, body: Body) -> bool:
+        return page_of(body.url, _told(body)) == self._url
 
 
-def whereabouts(run: Run, known: dict[str, Any]) -> Whereabouts:
-    """What was found out about one run."""
-    held = known.get("state") is State.WAITING and run.state is RunState.PAUSED
-    return Whereabouts(run.run_id, run.scraper, run.state, **({"state": None} | known), held=held)
+def whereabouts(run: Run, places: Sequence[Known], emptied_at: Moment) -> Whereabouts:
+    """What was found out about one run. Nothing = it is done. `emptied_at`: what waits has ended then, 0 = it waits."""
+    found = []
+    for known in places or [{"state": State.DONE}]:
+        if known["state"] is State.WAITING and emptied_at:
+            known |= {"state": State.CANCELLED, "ended_at": emptied_at}
+        held = known["state"] is State.WAITING and run.state is RunState.PAUSED
+        found.append(Whereabouts(run.run_id, run.scraper, run.state, **known, held=held))
+    return last_of(found)
 
 
 def _page(start: int) -> dict[str, int]:
     return {"from": start, "last": start + PAGE - 1}
 
 
-def _known(entry: Entry, lane: bytes, pool: bytes) -> dict[str, Any]:
+def _told(body: Body) -> Extra:
+    return NO_EXTRA if body.extra is None else _extra(body.extra)
+
+
+def _known(entry: Entry, lane: bytes, pool: bytes, now: Moment) -> Known:
+    over = 0 < entry.expires_at <= now
     return {
-        "state": State.WAITING,
+        "state": State.EXPIRED if over else State.WAITING,
+        "ended_at": entry.expires_at if over else None,
+        "url": accepted_url(entry.body.url, _told(entry.body)),
         "task": entry.id,
         "lane": lane.decode(),
         "pool": pool.decode(),
@@ -130,9 +157,16 @@ def _known(entry: Entry, lane: bytes, pool: bytes) -> dict[str, Any]:
     }
 
 
-def _buried(letter: Letter, lane: bytes, pool: bytes) -> dict[str, Any]:
+def _ended(how: str, at: Moment, reason: str | bool, spelling: str | bool, page: str) -> Known:
+    why = _reason(reason) if isinstance(reason, str) else None
+    return {"state": State(how), "ended_at": at, "reason": why, "url": spelling or page}
+
+
+def _buried(letter: Letter, lane: bytes, pool: bytes) -> Known:
     return {
         "state": State.DEAD,
+        "ended_at": letter.died_at,
+        "url": accepted_url(letter.body.url, _told(letter.body)),
         "task": letter.id,
         "lane": lane.decode(),
         "pool": pool.decode(),

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from shoal.clock import Moment
-from shoal.frontier.moving import PackedItems, PackedLetter, PackedSite, PackedSlot, PackedTask
+from shoal.frontier.endings import names_of, page_of
+from shoal.frontier.moving import PackedEnding, PackedItems, PackedLetter, PackedSite, PackedSlot, PackedTask
 from shoal.frontier.protocol import Ask, Item, NewRun, WorkerInfo
 from shoal.kept import Entry, Note
 from shoal.task import NO_EXTRA, Extra, Lease, NewTask, Task
@@ -28,6 +29,9 @@ SEEN_BUCKETS = 1 << 14
 _KEY = struct.Struct(">qH")
 BUCKETS = [f"{number:x}" for number in range(SEEN_BUCKETS)]
 """The names of those sets."""
+
+ENDING_BUCKETS = [f"{number:03x}" for number in range(1 << 12)]
+"""The names of the hashes that say how pages ended."""
 
 _HEADS = [bytes((0xA0 | length,)) if length < 32 else bytes((0xD9, length)) for length in range(1 << 8)]
 """What stands before a short string of each length, in msgpack."""
@@ -181,10 +185,16 @@ def task_groups(tasks: Iterable[NewTask]) -> list[list[object]]:
             flat = []
             groups.append([berth, task.priority, task.wait, -1 if task.ttl is None else task.ttl, flat])
         key = task.key
-        number, bucket = (False, False) if key is None else seen_row(key)
+        number, bucket = (False, _names(task)) if key is None else seen_row(key)
         extra = None if task.extra is NO_EXTRA else opaque(_json(task.extra))
         flat += (task.site, number, bucket, opaque(encode((task.url, task.handler, task.depth, extra))))
     return groups
+
+
+def _names(task: NewTask) -> object:
+    """What stands in place of a set where a page is let in again: its names, so that its old endings are forgotten."""
+    page = page_of(task.url, task.extra)
+    return False if page is None else opaque(b"".join(names_of(page)))
 
 
 def seen_row(key: bytes) -> tuple[str, str]:
@@ -252,6 +262,11 @@ def dead_row(letter: PackedLetter) -> tuple[object, ...]:
     """A dead letter that comes from another store, as `unpack_letters.lua` reads it: 9 values."""
     why = (letter.died_at, letter.reason, letter.priority)
     return (letter.number, letter.lane, letter.site, letter.attempts, letter.crashes, *why, _body(letter))
+
+
+def ending_row(ending: PackedEnding) -> tuple[object, ...]:
+    """How a page ended, from another store, as `unpack_endings.lua` reads it: 5 values."""
+    return (opaque(ending.name), ending.state, ending.ended_at, ending.reason or False, ending.url or False)
 
 
 def site_row(site: PackedSite) -> tuple[object, ...]:

@@ -14,12 +14,13 @@ import msgspec
 from shoal.clock import Millis, Moment
 from shoal.frontier.protocol import Ask
 from shoal.frontier.sqlite.clocks import Slot
+from shoal.frontier.sqlite.endings import Ending, end_otherwise
 from shoal.frontier.sqlite.expiry import ripen
 from shoal.frontier.sqlite.limits import limits_of
 from shoal.frontier.sqlite.transaction import Transaction
 from shoal.frontier.sqlite.visits import Care, Visit
 from shoal.frontier.sqlite.ways import Ways
-from shoal.task import NO_EXTRA, Extra, Lease, RunState, Task
+from shoal.task import NO_EXTRA, Extra, Lease, RunState, State, Task
 
 RIPEN_AT_MOST = 1000
 ROUNDS = 8
@@ -211,9 +212,9 @@ def _take_heads(
                 if state == RunState.PAUSED:
                     taken.held.append(head.id)
                 else:
-                    taken.end(tx, line, head, "cancelled")
+                    taken.end(tx, line, head, State.CANCELLED)
             elif head.expires_at is not None and head.expires_at <= tx.now:
-                taken.end(tx, line, head, "expired")
+                taken.end(tx, line, head, State.EXPIRED)
             else:
                 lease = _lease(line, visit, slot, token, tx.now, head, run_id, care)
                 leases.append(lease)
@@ -294,14 +295,14 @@ class Taken:
     slots: dict[Slot, int] = field(default_factory=dict)
     paced: list[Visit] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
+    ended: dict[int, Ending] = field(default_factory=dict)
     later: list[tuple[int, ...]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
 
-    def end(self, tx: Transaction, line: Line, head: Head, how: str) -> None:
-        self.ended.append(head.id)
+    def end(self, tx: Transaction, line: Line, head: Head, how: State) -> None:
+        self.ended[head.id] = how, None
         tx.runs[head.run]["waiting"] -= 1
-        tx.runs[head.run][how] += 1
+        tx.runs[head.run][how.value] += 1
         tx.lines[line.id]["waiting"] -= 1
 
     def count(self, tx: Transaction, line: Line) -> None:
@@ -322,7 +323,8 @@ class Taken:
         if self.held:
             tx.run("hold_tasks", tasks=self.held)
         if self.ended:
-            tx.run("end_tasks", tasks=self.ended)
+            end_otherwise(tx, self.ended)
+            tx.run("end_tasks", tasks=list(self.ended))
         if self.later:
             tx.write_rows("save_visits", self.later)
         if self.left:

@@ -14,7 +14,7 @@ from shoal.errors import EngineBroken, EngineError, EngineFull, EngineRefused, E
 from shoal.frontier.schema import Schema, steps
 from shoal.frontier.sqlite.statements import STATEMENTS
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 APPLICATION_ID = 0x53484F41  # "SHOA"
 OLDEST_SQLITE = (3, 38, 0)
 BUSY_TIMEOUT = 30_000

@@ -10,6 +10,7 @@ import msgspec
 from shoal.errors import UsageError
 from shoal.frontier.protocol import Enqueued
 from shoal.frontier.seen import seen_key
+from shoal.frontier.sqlite.endings import begin_again
 from shoal.frontier.sqlite.memory import Rules
 from shoal.frontier.sqlite.transaction import DELAYED, READY, RunRow, Transaction, encode
 from shoal.task import NO_EXTRA, LanePolicy, NewTask, Policy, RunState, lane_and_pool
@@ -78,6 +79,8 @@ def _unseen(tx: Transaction, run: RunRow, tasks: Sequence[NewTask]) -> Sequence[
     """The tasks whose key the run has not seen, each once; from now on it has."""
     keys = [None if task.key is None else seen_key(task.key) for task in tasks]
     keyed = {key for key in keys if key is not None}
+    if None in keys:
+        begin_again(tx, run.id, [task for task in tasks if task.key is None])
     if not keyed:
         return tasks
     new = tx.memory.seen.accept(tx, run.id, keyed)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from shoal.frontier.sqlite.endings import end_otherwise
 from shoal.frontier.sqlite.transaction import READY, Transaction
+from shoal.task import State
 
 
 def ripen(tx: Transaction, most: int) -> tuple[int, bool]:
@@ -16,6 +18,7 @@ def ripen(tx: Transaction, most: int) -> tuple[int, bool]:
     for _, line, site in ready:
         tx.ready[line, site] += 1
     if over:
+        end_otherwise(tx, dict.fromkeys(expired_ids, (State.EXPIRED, None)))
         tx.run("end_tasks", tasks=list(expired_ids))
     for _, run, line, site, state in over:
         if state == READY:

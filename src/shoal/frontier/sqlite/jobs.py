@@ -210,7 +210,7 @@ def _expire(tx: Transaction, remember: Millis) -> Expired:
     if not over:
         return Expired(0, len(forgotten), len(forgotten) == MOST_JOBS)
     tx.memory.seen.sort_all(tx)
-    for verb in ("delete_items_of", "delete_dead_of", "delete_seen_of"):
+    for verb in ("delete_items_of", "delete_dead_of", "delete_endings_of", "delete_seen_of"):
         if tx.run(verb, runs=over, most=MOST_ROWS) == MOST_ROWS:
             return Expired(0, len(forgotten), more=True)
     tx.run("end_results", runs=over)

@@ -15,6 +15,7 @@ from shoal.frontier.moving import (
     Cargo,
     Move,
     MoveState,
+    PackedEnding,
     PackedItems,
     PackedLetter,
     PackedRun,
@@ -76,6 +77,8 @@ class SqliteMover:
             yield Cargo(letters=[PackedLetter(*row) for row in rows])
         async for rows in self._pages("pack_items", ITEMS_AT_ONCE, run=run):
             yield Cargo(items=[PackedItems(*row[1:]) for row in rows])
+        async for rows in self._pages("pack_endings", AT_ONCE, first=b"", run=run):
+            yield Cargo(endings=[PackedEnding(*row) for row in rows])
         await self._writer.call(_sort_keys)
         async for rows in self._pages("pack_keys", AT_ONCE, first=b"", run=run):
             yield Cargo(keys=[key for (key,) in rows])
@@ -102,7 +105,7 @@ class SqliteMover:
     async def forget(self, run_id: str) -> None:
         number = await self._number(run_id)
         await self._writer.call(_sort_keys)
-        for kind in ("delete_seen_of", "delete_items_of", "delete_dead_of"):
+        for kind in ("delete_seen_of", "delete_items_of", "delete_dead_of", "delete_endings_of"):
             delete = partial(Transaction.run, verb=kind, runs=[number], most=AT_ONCE)
             while await self._writer.call(delete):
                 pass
@@ -190,6 +193,9 @@ def _unpack(tx: Transaction, run: RunRow, cargo: Cargo) -> None:
         tx.write_rows("store_items", [(run.id, it.items, it.url, it.group, it.body) for it in cargo.items])
     if cargo.keys:
         tx.memory.seen.accept(tx, run.id, set(cargo.keys))
+    if cargo.endings:
+        rows = [(it.name, it.state, it.ended_at, it.reason, it.url) for it in cargo.endings]
+        tx.write_rows("store_endings", [(run.id, *row) for row in rows])
     if cargo.sites:
         _take_clocks(tx, run, cargo.sites)
 

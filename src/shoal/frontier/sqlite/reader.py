@@ -101,7 +101,7 @@ class SqliteReader:
         return [_named(SiteRecord, row) for row in rows]
 
     async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
-        return await self.look(lambda look, _: find_url(look, site, url, seen_key(key), run_id))
+        return await self.look(lambda look, now: find_url(look, now, site, url, seen_key(key), run_id))
 
     async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
         rows = await self.rows("read_notes", stream=stream, cursor=cursor, limit=limit, now=self._clock.now())

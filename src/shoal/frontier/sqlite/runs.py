@@ -9,6 +9,7 @@ import msgspec
 from shoal.errors import BeingMoved, UsageError
 from shoal.frontier.moving import Move, MoveState
 from shoal.frontier.protocol import NewRun
+from shoal.frontier.sqlite.endings import purge_letters
 from shoal.frontier.sqlite.enqueue import open_sites
 from shoal.frontier.sqlite.transaction import RunRow, Transaction, encode
 from shoal.task import RunState
@@ -113,6 +114,9 @@ def requeue_dead(tx: Transaction, run: RunRow, tasks: Sequence[int] | None) -> i
 
 
 def purge_dead(tx: Transaction, run: RunRow, tasks: Sequence[int] | None) -> int:
-    """Forget dead letters."""
+    """Forget dead letters, except that there were such."""
     numbers = [row[0] for row in tx.rows("find_dead", run=run.id, tasks=None if tasks is None else list(tasks))]
-    return tx.run("forget_dead", tasks=numbers) if numbers else 0
+    if not numbers:
+        return 0
+    purge_letters(tx, numbers)
+    return tx.run("forget_dead", tasks=numbers)

@@ -10,6 +10,7 @@ import msgspec
 
 from shoal.clock import Millis, Moment
 from shoal.frontier.sqlite.clocks import Rest, Slot
+from shoal.frontier.sqlite.endings import Ending, end_otherwise
 from shoal.frontier.sqlite.enqueue import enqueue
 from shoal.frontier.sqlite.kept import keep_entries, keep_notes
 from shoal.frontier.sqlite.limits import Limits
@@ -17,7 +18,7 @@ from shoal.frontier.sqlite.transaction import Transaction, encode
 from shoal.frontier.sqlite.ways import learn
 from shoal.kept import Entry, Note
 from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
-from shoal.task import NewTask, RunState
+from shoal.task import NewTask, RunState, State
 
 
 class Standing(msgspec.Struct, array_like=True, gc=False):
@@ -60,11 +61,13 @@ Slots = dict[tuple[int, str], Slot]
 class Settled:
     """What a batch of settlements comes to, gathered before anything is written.
 
+    `otherwise`: those of `ended` that are neither done nor dead.
     `paces`: by site, the crawl delay and the pace that the last settlement about it leaves.
     """
 
     leases: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
+    otherwise: dict[int, Ending] = field(default_factory=dict)
     delayed: list[list[int]] = field(default_factory=list)
     returned: list[list[object]] = field(default_factory=list)
     buried: list[list[object]] = field(default_factory=list)
@@ -149,6 +152,7 @@ def _end(tx: Transaction, settled: Settled, settlement: Settlement, lease: Stand
     counts["leased"] -= 1
     if cancelled:
         settled.ended.append(settlement.task)
+        settled.otherwise[settlement.task] = State.CANCELLED, None
         counts["cancelled"] += 1
     else:
         _apply(tx, settled, settlement, lease)
@@ -178,8 +182,9 @@ def _apply(tx: Transaction, settled: Settled, settlement: Settlement, lease: Sta
             settled.buried.append([task, encode(reason).decode(), attempts, 0])
             settled.ended.append(task)
             counts["dead"] += 1
-        case Dropped():
+        case Dropped(reason=reason):
             settled.ended.append(task)
+            settled.otherwise[task] = State.DROPPED, encode(reason).decode()
             counts["dropped"] += 1
         case other:
             assert_never(other)
@@ -229,6 +234,8 @@ def _write(tx: Transaction, settled: Settled) -> None:
     tx.run("end_leases", tasks=settled.leases)
     if settled.buried:
         tx.run("bury_tasks", tasks=settled.buried, now=tx.now)
+    if settled.otherwise:
+        end_otherwise(tx, settled.otherwise)
     if settled.ended:
         tx.run("end_tasks", tasks=settled.ended)
     if settled.delayed:

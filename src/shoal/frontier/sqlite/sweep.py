@@ -9,6 +9,7 @@ import msgspec
 from shoal.clock import Millis, Moment
 from shoal.frontier.protocol import Swept
 from shoal.frontier.sqlite.clocks import Slot
+from shoal.frontier.sqlite.endings import Ending, end_otherwise
 from shoal.frontier.sqlite.expiry import ripen
 from shoal.frontier.sqlite.limits import forget_limits, limits_of
 from shoal.frontier.sqlite.resting import forget_slots
@@ -16,6 +17,7 @@ from shoal.frontier.sqlite.settle import Slots, free_slots
 from shoal.frontier.sqlite.transaction import READY, Transaction, encode
 from shoal.outcome import Blame, Reason
 from shoal.politeness import KEPT_AT_REST
+from shoal.task import State
 
 MOST = 2000
 """How many rows of each kind one sweep touches."""
@@ -95,6 +97,7 @@ def _bring_back(tx: Transaction, lost: list[Lost], dead_workers: Dead) -> tuple[
     returned: list[list[int]] = []
     buried: list[list[object]] = []
     ended: list[int] = []
+    cancelled: dict[int, Ending] = {}
     for lease in lost:
         slot = slots.setdefault((lease.site, lease.slot.exit), lease.slot)
         slot.live -= 1
@@ -113,6 +116,7 @@ def _bring_back(tx: Transaction, lost: list[Lost], dead_workers: Dead) -> tuple[
         crashes = (lease.crashes or 0) + charged
         if lease.cancelled:
             ended.append(lease.task)
+            cancelled[lease.task] = State.CANCELLED, None
             counts["cancelled"] += 1
         elif charged and crashes >= lease.limit:
             reason = Reason(Blame.WORKER, f"its worker died {crashes} times while it had this task in hand")
@@ -127,6 +131,8 @@ def _bring_back(tx: Transaction, lost: list[Lost], dead_workers: Dead) -> tuple[
     tx.run("end_leases", tasks=[lease.task for lease in lost])
     if buried:
         tx.run("bury_tasks", tasks=buried, now=tx.now)
+    if cancelled:
+        end_otherwise(tx, cancelled)
     if ended:
         tx.run("end_tasks", tasks=ended)
     if returned:
@@ -154,7 +160,9 @@ def _end_cancelled(tx: Transaction) -> int:
         return 0
     rows = tx.rows("find_cancelled_tasks", runs=runs, most=MOST)
     if rows:
-        tx.run("end_tasks", tasks=[task for task, *_ in rows])
+        tasks = [task for task, *_ in rows]
+        end_otherwise(tx, dict.fromkeys(tasks, (State.CANCELLED, None)))
+        tx.run("end_tasks", tasks=tasks)
     for _, run, line, site, state in rows:
         if state == READY:
             tx.ready[line, site] -= 1

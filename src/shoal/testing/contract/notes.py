@@ -83,7 +83,7 @@ class WhereaboutsContract:
         await scene.put(*pages("a.example", 4), page("a.example/later", priority=-1, ttl=500_000))
         first, second, third, fourth = await scene.claim(4, exits=("one",), by="w7")
         granted = await scene.settle(done(first), dead(second), retried(third, 60_000))
-        assert (await _find(scene, page("a.example/0"))).state is None
+        assert (await _find(scene, page("a.example/0"))).state is State.DONE
         gone = await _find(scene, page("a.example/1"))
         assert (gone.state, gone.reason, gone.attempts) == (State.DEAD, REASON, 1)
         later = await _find(scene, page("a.example/2"))

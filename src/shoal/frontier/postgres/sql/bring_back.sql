@@ -43,6 +43,13 @@ BEGIN
                                '"detail":null}', j.crashes + 1)
         FROM judged AS j CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = j.id OFFSET 0) AS t
         WHERE j.fate = 'buried'
+    ), otherwise AS (
+        INSERT INTO ending
+        SELECT e.*
+        FROM judged AS j
+        CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = j.id OFFSET 0) AS t
+        CROSS JOIN LATERAL ending_of(t.run, t.url, t.extra, 'cancelled', _now, NULL) AS e
+        WHERE j.fate = 'cancelled'
     ), ended AS (
         DELETE FROM task USING judged AS j WHERE task.id = j.id AND j.fate <> 'returned'
     ), again AS (

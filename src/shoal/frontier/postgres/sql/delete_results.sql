@@ -25,6 +25,14 @@ BEGIN
     IF _many = _rows THEN
         RETURN true;
     END IF;
+    DELETE FROM ending WHERE ctid = ANY (ARRAY(
+        SELECT e.ctid FROM unnest(_runs) AS u (run)
+        CROSS JOIN LATERAL (SELECT ending.ctid FROM ending WHERE ending.run = u.run LIMIT _rows) AS e
+        LIMIT _rows));
+    GET DIAGNOSTICS _many = ROW_COUNT;
+    IF _many = _rows THEN
+        RETURN true;
+    END IF;
     DELETE FROM seen USING (
         SELECT s.run, s.key FROM unnest(_runs) AS u (run)
         CROSS JOIN LATERAL (SELECT seen.run, seen.key FROM seen WHERE seen.run = u.run LIMIT _rows) AS s

@@ -63,7 +63,7 @@ BEGIN
         SELECT c.turn, c.site, c.site_at, c.slot_at, c.key, c.exit, c.pace, c.site_delay, c.lease, c.site_begun, c.begun_at,
                c.site_probing, c.penalty, c.nth, greatest(_now, c.next_at, c.free_at) AS start_at,
                c.concurrency = 1 AND c.site_delay = 0 AS exclusive, w.start_window,
-               h.task_at, h.id, h.run, h.place, h.priority, h.depth, h.attempts, h.crashes, h.url, h.handler, h.extra,
+               h.task_at, h.id, h.run, h.place, h.priority, h.depth, h.attempts, h.crashes, h.url, h.handler, h.extra, h.expires_at,
                r.run_id, r.state = 'paused' AS held, r.state = 'cancelled' AS cancelled,
                r.state NOT IN ('paused', 'cancelled') AND (h.expires_at <= _now) IS TRUE AS expired,
                r.state NOT IN ('paused', 'cancelled') AND (h.expires_at <= _now) IS NOT TRUE AS leased,
@@ -98,6 +98,13 @@ BEGIN
         UPDATE task SET state = 3 FROM heads AS h WHERE task.ctid = h.task_at AND h.held
     ), ended AS (
         DELETE FROM task USING heads AS h WHERE task.ctid = h.task_at AND (h.expired OR h.cancelled)
+    ), otherwise AS (
+        INSERT INTO ending
+        SELECT e.*
+        FROM heads AS h
+        CROSS JOIN LATERAL ending_of(h.run, h.url, h.extra, CASE WHEN h.expired THEN 'expired' ELSE 'cancelled' END,
+                                     CASE WHEN h.expired THEN h.expires_at ELSE _now END, NULL) AS e
+        WHERE h.expired OR h.cancelled
     ), counted AS (
         INSERT INTO tally_change (run, line, waiting, live, leased, done, expired, cancelled)
         SELECT h.run, _line, -count(*) FILTER (WHERE NOT h.held), count(*) FILTER (WHERE h.leased),

@@ -8,7 +8,13 @@ BEGIN
     WITH over AS (
         DELETE FROM task
         WHERE id = ANY (_task) AND state <> 2 AND (NOT _expired OR expires_at <= _now)
-        RETURNING run, line, site, state
+        RETURNING run, line, site, state, url, extra, expires_at
+    ), otherwise AS (
+        INSERT INTO ending
+        SELECT e.*
+        FROM over AS o
+        CROSS JOIN LATERAL ending_of(o.run, o.url, o.extra, CASE WHEN _expired THEN 'expired' ELSE 'cancelled' END,
+                                     CASE WHEN _expired THEN o.expires_at ELSE _now END, NULL) AS e
     ), counted AS (
         INSERT INTO tally_change (run, line, waiting, expired, cancelled)
         SELECT o.run, o.line, -count(*), CASE WHEN _expired THEN count(*) ELSE 0 END,

@@ -20,6 +20,9 @@ BEGIN
     DELETE FROM dead WHERE task = ANY (ARRAY(SELECT d.task FROM dead AS d WHERE d.run = _number LIMIT _most));
     GET DIAGNOSTICS _many = ROW_COUNT;
     _done := _done + _many;
+    DELETE FROM ending WHERE ctid = ANY (ARRAY(SELECT e.ctid FROM ending AS e WHERE e.run = _number LIMIT _most));
+    GET DIAGNOSTICS _many = ROW_COUNT;
+    _done := _done + _many;
     IF _done = 0 THEN
         DELETE FROM tally WHERE run = _number;
         DELETE FROM run WHERE id = _number;

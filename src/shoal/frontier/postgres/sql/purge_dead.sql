@@ -1,4 +1,4 @@
--- The verb `purge_dead`. _task: null = all of the run. Raises SH404 = no such run.
+-- The verb `purge_dead`: what is left is that there were such. _task: null = all of the run. Raises SH404 = no such run.
 CREATE FUNCTION purge_dead(_run_id text, _task bigint[]) RETURNS int
 LANGUAGE plpgsql
 AS $$
@@ -10,8 +10,15 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no run %', _run_id USING ERRCODE = 'SH404';
     END IF;
-    DELETE FROM dead WHERE run = _number AND (_task IS NULL OR task = ANY (_task));
-    GET DIAGNOSTICS _many = ROW_COUNT;
+    WITH purged AS (
+        DELETE FROM dead WHERE run = _number AND (_task IS NULL OR task = ANY (_task)) RETURNING dead.*
+    ), told AS (
+        INSERT INTO ending
+        SELECT e.*
+        FROM purged AS p
+        CROSS JOIN LATERAL ending_of(p.run, p.url, p.extra, 'dead', p.died_at, p.reason) AS e
+    )
+    SELECT count(*) INTO _many FROM purged;
     RETURN _many;
 END
 $$;

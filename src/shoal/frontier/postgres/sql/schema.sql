@@ -1,10 +1,10 @@
 -- The store of one frontier. All moments are milliseconds since the epoch, by the clock of this server.
 --
--- `task` holds only what has not ended; what ended lives on in the counters of its run, in `item` and in `dead`.
+-- `task` holds only what has not ended; what ended lives on in the counters of its run, in `item`, `dead` and `ending`.
 --
 -- THE LOCK ORDER, which every verb keeps, so that none waits for another in a circle:
 --   0. the turn of those who submit or expire jobs (`take_turn`): one at a time, before they hold anything;
---   1. keys in `seen` (by run and key), new rows of `line` and `site` (by key): inserted before anything is locked;
+--   1. keys in `seen` (by run and key), rows of `ending` that are deleted (by run and name), new rows of `line` and `site` (by key): inserted before anything is locked;
 --   2. rows of `site`, by id. A site's row is the one lock over everything of that site: its slots, its visits, the state
 --      of its tasks. Whoever changes any of these holds it. Claims take it with SKIP LOCKED and so never wait;
 --   3. rows of `task`, `slot`, `visit`: only under the lock of their site (a renewal takes tasks with SKIP LOCKED);
@@ -284,6 +284,19 @@ CREATE TABLE dead (
     reason text NOT NULL
 );
 CREATE INDEX dead_run ON dead (run, task);
+
+-- How pages ended that were not done: expired, dropped or cancelled, or dead and purged since. `name`: as `names_of` in
+-- `shoal.frontier.endings` makes it. `url`: where it is spelled otherwise than one asks. Goes with the keys of its run.
+-- Of several endings of one page the last counts. They are only ever added and deleted, so that nobody waits for one.
+CREATE TABLE ending (
+    ended_at bigint NOT NULL,
+    run int NOT NULL,
+    name bytea NOT NULL,
+    state text NOT NULL,
+    reason text,
+    url text
+);
+CREATE INDEX ending_name ON ending (run, name);
 
 CREATE TABLE cache (
     key text PRIMARY KEY,

@@ -2,7 +2,7 @@
 -- _kind: 0 done, 1 retry, 2 snooze, 3 dead, 4 drop. _url: where items come from, or the next step of a redirect.
 -- Lists may end early where nothing but nulls would follow: no wait, no penalty, nothing to count.
 -- _wait: of a dead letter, how many attempts it is charged with.
--- _note: the reason of a dead letter, or the new `extra` of a snoozed task. _cause: what a rate limit said.
+-- _note: the reason of a dead letter or of a drop, or the new `extra` of a snoozed task. _cause: what a rate limit said.
 CREATE FUNCTION settle(
     _now bigint, _run_id text[], _task bigint[], _token bigint[], _kind smallint[], _started bigint[], _wait bigint[],
     _penalty int[], _requests int[], _received bigint[], _refused int[], _duplicates int[], _crawl_delay bigint[],
@@ -61,6 +61,14 @@ BEGIN
                t.extra, d.note
         FROM standing AS d CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = d.id OFFSET 0) AS t
         WHERE d.free AND d.kind = 3
+    ), otherwise AS (
+        INSERT INTO ending
+        SELECT e.*
+        FROM standing AS d
+        CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = d.id OFFSET 0) AS t
+        CROSS JOIN LATERAL ending_of(t.run, t.url, t.extra, CASE WHEN d.cancelled THEN 'cancelled' ELSE 'dropped' END, _now,
+                                     CASE WHEN NOT d.cancelled THEN d.note END) AS e
+        WHERE NOT d.auto_ack AND (d.cancelled OR d.kind = 4)
     ), stored AS (
         INSERT INTO item (id, run, n, url, group_name, body)
         SELECT ((pg_current_xact_id()::text::bigint + (SELECT g.shift FROM ledger AS g)) << 20) + d.nth, d.run, d.n, d.url, d.group_name, d.body

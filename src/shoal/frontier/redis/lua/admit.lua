@@ -29,7 +29,8 @@ local function put_in_line(run, line, priority, wait, tasks)
 end
 
 -- Tasks come in groups of what is alike: berth, priority, wait, ttl (-1 = none), and a flat list of four values for each
--- task: site, key (false = always accepted), the set that the key belongs to, and what only the client reads.
+-- task: site, key (false = always accepted), the set that the key belongs to (without one, the names of a page that is let
+-- in again), and what only the client reads.
 local function admit(run, groups)
     local number, rules, accepted, offered = run.number, run.rules, 0, 0
     local seen = base .. 's:' .. number .. ':'
@@ -40,6 +41,9 @@ local function admit(run, groups)
             if not flat[at + 1] or call('SADD', all_seen or seen .. flat[at + 2], flat[at + 1]) == 1 then
                 size = size + 1
                 fresh[size] = at
+                if not flat[at + 1] and flat[at + 2] then
+                    endings.begin_again(run, flat[at + 2])
+                end
             end
         end
         group.fresh = fresh

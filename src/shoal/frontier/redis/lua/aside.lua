@@ -87,6 +87,7 @@ local function trim(line, name)
             local run = run_of(number)
             if run then
                 jobs.leave_part(run, data[at])
+                endings.throw_away_late(run, data[at], expires)
             end
             table.remove(data, at)
         end
@@ -107,6 +108,7 @@ local function trim(line, name)
                 local run = run_of(number)
                 if run then
                     jobs.leave_part(run, entry)
+                    endings.throw_away_late(run, entry, expires)
                 end
                 stale = stale + 1
             end
@@ -175,9 +177,11 @@ local function end_expired(most)
             later[#later + 1] = now + 60000
             later[#later + 1] = member
         elseif call('HEXISTS', base .. 'aside', id) == 1 then
-            if run.rules.job then
+            if run then
                 local _, _, _, _, entry = unpack_some(call('HGET', base .. 'aside', id), 4, 0)
+                local _, _, _, _, expires = unpack_some(entry, 4, 0)
                 jobs.leave_part(run, entry)
+                endings.throw_away_late(run, entry, expires)
             end
             take_aside(id, number, line, name)
         else

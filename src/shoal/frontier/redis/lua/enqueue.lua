@@ -1,4 +1,4 @@
--- needs: prelude books sites queue aside admit
+-- needs: prelude books endings sites queue aside admit
 -- Accept tasks, all or none. Answers the state that the run was in, and how many were accepted.
 -- A parcel (from another partition's outbox) is accepted once, however often it is delivered.
 local question = ask[4]

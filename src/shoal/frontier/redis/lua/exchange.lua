@@ -1,4 +1,4 @@
--- needs: prelude greet books sites limits exits notes entries queue aside admit bury settle grant visit claim
+-- needs: prelude greet books endings sites limits exits notes entries queue aside admit bury settle grant visit claim
 -- Settle what is finished, then claim, in one step.
 ask = ask[4]
 math.randomseed(ask.seed)

@@ -9,7 +9,7 @@ for _, id in ipairs(ask[4].ids) do
         for _, kind in ipairs({'it:', 'dead:', 'dz:', 'g:'}) do
             call('UNLINK', base .. kind .. number)
         end
-        call('UNLINK', base .. 's:' .. number .. ':j')
+        call('UNLINK', base .. 's:' .. number .. ':j', base .. 'e:' .. number .. ':j', base .. 'er:' .. number)
         call('HDEL', base .. 'r:' .. number, 'input')
         if partition == 0 then
             call('ZREM', base .. 'jx', number)

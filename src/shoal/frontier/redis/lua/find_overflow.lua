@@ -1,9 +1,9 @@
--- needs: prelude sites queue
+-- needs: prelude mentions sites queue
 -- Those of some tasks of an overflow that contain what is looked for.
 local question, hits = ask[4], {}
 local key = overflow_key(question.line, question.site, question.priority, question.sorted)
 for _, entry in ipairs(call(question.sorted and 'ZRANGE' or 'LRANGE', key, question.from, question.last)) do
-    if string.find(entry, question.needle, 1, true) then
+    if mentions(entry, 1) then
         hits[#hits + 1] = entry
     end
 end

@@ -1,4 +1,4 @@
--- needs: prelude books sites queue
+-- needs: prelude mentions books sites queue
 -- Where tasks of a site are ready: how many of its tasks wait aside; and for each line its number, lane and pool, those of
 -- its first tasks that contain what is looked for, and the overflow behind them: priority, length, if it is a sorted set.
 local site, found = known_site(ask[4].site), {}
@@ -8,7 +8,7 @@ end
 for _, number in ipairs(lines_of(site)) do
     local line, queue, hits, groups = line_of(number), queue_of(number, ask[4].site), {}, {}
     for at = FIRST, #queue do
-        if string.find(queue[at], ask[4].needle, 1, true) then
+        if mentions(queue[at], 1) then
             hits[#hits + 1] = queue[at]
         end
     end

@@ -13,7 +13,7 @@ for _, id in ipairs(ask[4].ids) do
         for _, kind in ipairs({'it:', 'dead:', 'dz:', 'a:', 'h:', 'g:', 'c:', 'j:', 'r:'}) do
             call('UNLINK', base .. kind .. number)
         end
-        call('UNLINK', base .. 's:' .. number .. ':j')
+        call('UNLINK', base .. 's:' .. number .. ':j', base .. 'e:' .. number .. ':j', base .. 'er:' .. number)
         call('ZREM', base .. 'jobs', number)
         call('ZREM', base .. 'jg', number)
         call('SREM', base .. 'cancelled', number)

@@ -181,6 +181,7 @@ local function apply(run, line, name, entry, kind, a, c, d)
         bury(run, line.number, name, entry, a, c, 0)
     elseif kind == DROP then
         count(run, 'dropped', 1)
+        endings.throw_away(run, entry, 'dropped', now, a)
     else
         return_task(run, line, name, entry, kind, a, c, d)
     end
@@ -234,6 +235,9 @@ local function end_task(run, line, name, lease, entry_at, rest)
             return apply(run, line, name, cut(lease, entry_at + 1), kind, rest[2], rest[4], rest[5])
         end
         count(run, run.state == 'cancelled' and 'cancelled' or 'done', 1)
+        if run.state == 'cancelled' then
+            endings.throw_away(run, cut(lease, entry_at + 1), 'cancelled', now)
+        end
     end
     if kind == DONE and run.state ~= 'cancelled' and rest ~= PLAIN then
         keep(run, rest[2], rest[3], rest[4], rest[5])

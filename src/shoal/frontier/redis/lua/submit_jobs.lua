@@ -1,4 +1,4 @@
--- needs: prelude books sites queue aside admit
+-- needs: prelude books endings sites queue aside admit
 -- Create jobs with their tasks, sealed, in the first partition. Tasks of others leave from here as parcels: they are on
 -- their way when this is done, and are delivered whatever happens.
 -- kinds: of runs, each scraper, mode, queue, policy and rules. jobs: a flat list, ROW values each: run id, kind, input,

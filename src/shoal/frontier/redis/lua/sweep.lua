@@ -1,4 +1,4 @@
--- needs: prelude greet books sites limits rest exits notes queue aside bury release
+-- needs: prelude greet books endings sites limits rest exits notes queue aside bury release
 -- One bounded sweep of a partition. `gone`: workers known to be dead, each with the leases it held and the tasks it had
 -- in hand (nil = not known).
 -- Answers what was done, the workers of the asking machine that hold leases, and the runs that have nothing left here.
@@ -69,6 +69,7 @@ local function bring_back(found, hands)
                 count(run, 'crashes', charged)
                 if run.state == 'cancelled' then
                     count(run, 'cancelled', 1)
+                    endings.throw_away(run, entry, 'cancelled', now)
                     refused = refused + 1
                     jobs.leave_part(run, entry)
                 elseif charged == 1 and crashes + 1 >= run.rules.crashes then
@@ -109,6 +110,7 @@ local function cancel_aside(run, key, budget)
         local _, _, line, name, entry = unpack_some(row, 4, 0)
         local _, _, _, _, expires = unpack_some(entry, 4, 0)
         take_aside(id, run.number, line, name)
+        endings.throw_away(run, entry, 'cancelled', now)
         cancel_one(run, line_of(line), name, id, expires)
     end
     return #ids
@@ -135,8 +137,11 @@ local function cancel_line(run, number, budget)
             end
             local _, id, _, _, expires = unpack_some(entry, 4, 0)
             if expires == 0 or expires > now or call('ZSCORE', base .. 'x', expiry_member(id, run.number, number, name)) then
+                endings.throw_away(run, entry, 'cancelled', now)
                 cancel_one(run, line, name, id, expires)
                 done = done + 1
+            else
+                endings.throw_away(run, entry, 'expired', expires)
             end
         end
         if is_empty(queue) then

@@ -113,12 +113,16 @@ local function take_heads(line, name, site, queue, openings, rules, pace, horizo
         local run = run_of(number)
         if not run or run.emptied then -- its end was counted before
             spare = spare - 1
+            if run then
+                endings.throw_away_late(run, entry, expires)
+            end
             if expires > 0 then
                 no_longer_expiring[#no_longer_expiring + 1] = expiry_member(id, number, line.number, name)
             end
         elseif expires > 0 and expires <= now then
             spare = spare - 1
             jobs.leave_part(run, entry)
+            endings.throw_away(run, entry, 'expired', expires)
             if call('ZREM', base .. 'x', expiry_member(id, number, line.number, name)) == 1 then
                 ended_at_claim = ended_at_claim + 1
                 count(run, 'waiting', -1)
@@ -138,6 +142,7 @@ local function take_heads(line, name, site, queue, openings, rules, pace, horizo
                 count(run, 'waiting', -1)
                 count(run, 'cancelled', 1)
                 move(run, line, -1, 0)
+                endings.throw_away(run, entry, 'cancelled', now)
             else
                 grant(line, name, site, openings[opening], rules, pace, run, entry, id)
                 if line.auto_ack then

@@ -1,5 +1,5 @@
 -- The store of one frontier. All moments are milliseconds since the epoch.
--- `task` holds only what has not ended; what ended lives on in the counters of its run, in `item` and in `dead`.
+-- `task` holds only what has not ended; what ended lives on in the counters of its run, in `item`, `dead` and `ending`.
 
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
@@ -282,6 +282,18 @@ CREATE TABLE dead (
     died_at INTEGER NOT NULL
 );
 CREATE INDEX dead_run ON dead (run, task);
+
+-- How pages ended that were not done: expired, dropped or cancelled, or dead and purged since. `name`: as `names_of` in
+-- `shoal.frontier.endings` makes it. `url`: where it is spelled otherwise than one asks. Goes with the keys of its run.
+CREATE TABLE ending (
+    run INTEGER NOT NULL,
+    name BLOB NOT NULL,
+    state TEXT NOT NULL,
+    ended_at INTEGER NOT NULL,
+    reason TEXT,
+    url TEXT,
+    PRIMARY KEY (run, name)
+) WITHOUT ROWID;
 
 CREATE TABLE cache (
     key TEXT PRIMARY KEY,

@@ -1,0 +1,44 @@
+"""How a page ended, where it was not done: what stores remember of that, and by which name.
+
+Nothing is written when a task is done. So a page that a run has seen, that does not wait, is not leased and has no
+ending, is done. Only pages are remembered, because only pages can be asked about: no files, no sitemaps, no forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha1, sha256
+
+from shoal.frontier.protocol import Whereabouts
+from shoal.task import FINAL, NO_EXTRA, Extra, Kind
+from shoal.url import site_of, without_credentials
+
+NAME_BYTES = 8
+
+
+def accepted_url(url: str, extra: Extra) -> str:
+    """The URL that a task was let in with: not where a redirect within its site has led it since.
+
+    A redirect to another site has made another task, whose first URL is of the site that it came from.
+    """
+    first = extra.first_url
+    return first if first is not None and site_of(first) == site_of(url) else url
+
+
+def page_of(url: str, extra: Extra = NO_EXTRA) -> str | None:
+    """The page that a task is for, as one asks about it: without credentials. None = it is for something else."""
+    if extra.kind is not Kind.PAGE or extra.method != "GET" or extra.body is not None:
+        return None
+    return without_credentials(accepted_url(url, extra))
+
+
+def names_of(page: str) -> tuple[bytes, bytes]:
+    """The two names of a page. A store writes the one that it can make by itself, and looks for both: a run may have
+    come from a store that makes the other. PostgreSQL has no SHA-1, and Redis nothing else."""
+    text = page.encode()
+    return sha256(text).digest()[:NAME_BYTES], sha1(text, usedforsecurity=False).digest()[:NAME_BYTES]
+
+
+def last_of(places: Iterable[Whereabouts]) -> Whereabouts:
+    """Of several tasks for a page in one run: the first that has not ended, or else the one that ended last."""
+    return max(places, key=lambda place: (place.state not in FINAL, place.ended_at or 0))
