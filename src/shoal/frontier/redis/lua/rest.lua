@@ -28,11 +28,12 @@ local function forget_slots()
     call('HSET', base .. 'meta', 'looked_at', answer[1])
     for index = 1, #answer[2], 2 do
         local name, before = answer[2][index], now - KEPT_AT_REST
-        if not sites[name] then
-            sites[name] = read_record(answer[2][index + 1])
+        if sites[name] == nil and not packed_sites[name] then
+            packed_sites[name] = answer[2][index + 1]
         end
-        local forgot = limits.forget(sites[name], before)
-        if forget_slots_of(sites[name], before) or forgot then
+        local site = known_site(name)
+        local forgot = limits.forget(site, before)
+        if forget_slots_of(site, before) or forgot then
             changed_sites[name] = true
         end
     end
