@@ -220,6 +220,10 @@ def test_distributed_mode_enqueues_and_workers_do_the_rest(site: Site) -> None:
     assert script(*command, "--drain").returncode == 0
     assert shoal("export", "shared", "-o", "out.jsonl", "--engine", "sqlite:///x.db").returncode == 0
     assert numbers() == ALL
+    again = script(
+        "run", "shop.py:books", "--mode", "distributed", "--run-id", "shared", "--resume", "--engine", "sqlite:///x.db"
+    )
+    assert f"The run shared is finished: {PAGES + 1} pages done, and nothing is left to do." in again.stderr
 
 
 def test_waiting_for_a_distributed_run(site: Site) -> None:
@@ -230,7 +234,9 @@ def test_waiting_for_a_distributed_run(site: Site) -> None:
     assert code == 0
     assert json.loads(out)["items"] == PAGES
     worker.terminate()
-    assert end(worker)[0] == 0
+    code, _, said = end(worker)
+    assert code == 0
+    assert "Stopping: finishing what is in flight. Press Ctrl-C again to stop at once." in said
     assert numbers() == ALL
 
 

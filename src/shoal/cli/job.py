@@ -134,6 +134,10 @@ class Job:
             say(f"The run {run.run_id} was interrupted while it was being filled; filling it again from {whence}.")
         elif chosen.fill:
             say(f"The run {run.run_id} exists; what it has not seen yet is added to it.")
+        elif run.state is RunState.FINISHED:
+            say(
+                f"The run {run.run_id} is finished: {count(run.counters.done, 'page')} done, and nothing is left to do."
+            )
         else:
             left = f"{run.counters.remaining:,} left"
             say(f"Going on with {run.run_id}: {count(run.counters.done, 'page')} done, {left}.")

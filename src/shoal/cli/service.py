@@ -56,6 +56,8 @@ class Service:
             if self._worker is None:  # still waiting for the store, with nothing in hand
                 working.cancel()
             else:
+                if not self.quiet:
+                    say("Stopping: finishing what is in flight. Press Ctrl-C again to stop at once.")
                 self._worker.stop()
 
         def force() -> None:

@@ -23,7 +23,8 @@ OLDEST_REDIS = (6, 2)
 async def open_store(
     address: Address, *, create: bool, migrate: bool, clock: Clock | None
 ) -> tuple[Store, Schema, tuple[str, ...]]:
-    """Connect, check, and find or make the store. Answers also what can be lost, in whole sentences."""
+    """Connect, check, and find or make the store. Answers also what can be lost, in whole sentences; whoever may make a
+    store, and so brings work, is told that at once."""
     client = connect(address)
     try:
         with clear_errors(address.shown):
@@ -38,7 +39,7 @@ async def open_store(
     except BaseException:
         await client.aclose()
         raise
-    for sentence in losses:
+    for sentence in losses if create else ():
         log.warning(sentence)
     return store, schema, tuple(losses)
 
