@@ -284,6 +284,19 @@ class FrontierMachine(RuleBasedStateMachine):
             assert answer == self.model.requeue(run)
             self.compare()
 
+    @rule(back=st.integers(0, 20))
+    @precondition(lambda self: any(task.key is not None for task in self.model.tasks))
+    def look_for(self, back: int) -> None:
+        """Where a task is, or how it ended, is what the model knows of it."""
+        asked = [task for task in self.model.tasks if task.key is not None]
+        task = asked[-1 - back % len(asked)]
+        assert task.key is not None
+        look = self.scene.reader.whereabouts(task.site, task.url, task.key, task.run.run_id)
+        [found] = self.wait_for(look)
+        assert found.state in self.model.states(task, self.now), task
+        if found.state is State.DROPPED:
+            assert found.reason == REASON
+
     def compare(self) -> None:
         """I7 after every step: the counters of the engine are those of the model."""
         self.model.finish()

@@ -47,9 +47,8 @@ class FrontierModel:
             loads[task.site] += 1
             ttls = [ttl for ttl in (task.ttl, run.lane(task.lane).ttl) if ttl is not None]
             ends = now + task.wait + min(ttls) if ttls else NEVER
-            self.tasks.append(
-                ModelTask(len(self.tasks), run, task.site, task.lane, task.priority, task.url, now + task.wait, ends)
-            )
+            place = (len(self.tasks), run, task.site, task.lane, task.priority, task.url)
+            self.tasks.append(ModelTask(*place, now + task.wait, ends, key=task.key))
             run.counts["waiting"] += 1
         if accepted and run.state is RunState.FINISHED:
             run.state = RunState.RUNNING
@@ -335,6 +334,12 @@ class FrontierModel:
             assert 0 <= gone <= len(doomed), f"{name} should bear {load} tasks, and bears {borne.get(name, 0)}"
             for task in doomed[:gone]:
                 self.move(task, State.CANCELLED)
+
+    def states(self, task: ModelTask, now: Moment) -> set[State]:
+        """What may be said of where a task is. How far the end of a cancelled run has come, is not known here."""
+        if task.run.state is RunState.CANCELLED and task.state in (State.WAITING, State.EXPIRED, State.CANCELLED):
+            return {State.WAITING, State.EXPIRED, State.CANCELLED}
+        return {State.EXPIRED if task.state is State.WAITING and task.expires_at <= now else task.state}
 
     def is_wanted(self, task: ModelTask) -> bool:
         return task.run.state is not RunState.CANCELLED

@@ -48,6 +48,7 @@ class ModelTask:
     attempts: int = 0
     crashes: int = 0
     id: int = 0
+    key: bytes | None = None
 
     @property
     def place(self) -> tuple[int, int]:
