@@ -216,6 +216,16 @@ class TestBadRequests:
     ) -> None:
         problem(idle.ask(path, body, method="POST"), status, kind)
 
+    def test_a_callback_needs_a_key_and_it_is_said_how_there_will_be_one(self, idle: Served) -> None:
+        for path, body in (
+            ("/cart?callback=https://a.example/", CART),
+            ("/jobs", {"scraper": "plain", "urls": [], "callback": "https://a.example/"}),
+        ):
+            answer = idle.ask(path, body)
+            problem(answer, 403, "not-allowed")
+            assert "needs an API key" in answer.body["detail"]
+            assert "shoal keys create" in answer.body["detail"]
+
     def test_the_field_is_named(self, idle: Served) -> None:
         answer = idle.ask("/cart", {"items": ["milk", 5], "zipcode": "1"})
         assert "'items.1'" in problem(answer, 422, "bad-input")
@@ -492,23 +502,6 @@ class TestKeys:
         ada, bob = self.make("ada"), self.make("bob")
         jobs = {guarded.submit("/cart", CART, Authorization=who, Idempotency_Key="1") for who in (ada, bob, ada)}
         assert len(jobs) == 2
-
-    def test_scopes_and_limits(self, guarded: Served) -> None:
-        reader = self.make("reader", "--scope", "read")
-        limited = self.make("limited", "--limit", "2", "--scraper", "cart")
-        problem(guarded.ask("/cart", CART, Authorization=reader), 403, "not-allowed")
-        problem(guarded.ask("/late", {"word": "x"}, Authorization=limited), 403, "not-allowed")
-        assert [each["name"] for each in guarded.ask("/scrapers", Authorization=limited).body] == ["cart"]
-        answers = [guarded.ask("/cart", CART, Authorization=limited) for _ in range(5)]
-        statuses = [answer.status for answer in answers]
-        assert 429 in statuses, "five in a minute, unless it has just turned"
-        over = answers[statuses.index(429)]
-        problem(over, 429, "too-many-jobs")
-        assert over.headers["ratelimit-policy"] == '"jobs";q=2;w=60'
-        seconds = re.fullmatch(r'"jobs";r=0;t=(\d+)', over.headers["ratelimit"])
-        assert seconds
-        assert over.headers["retry-after"] == seconds[1]
-        assert answers[0].headers["ratelimit"].startswith('"jobs";r=1;')
 
     def test_a_key_that_is_not_good(self, guarded: Served) -> None:
         self.make("ada")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from command_line import shoal
+from engine_urls import ENGINES, empty_store
 from gateway_process import Served, served
 from shoal.gateway.answer import Problem
 from shoal.gateway.keys import ANYBODY, ApiKey, Scope
@@ -61,19 +62,26 @@ def numbered() -> Iterator[Numbered]:
             thread.join()
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with empty_store(request.param, tmp_path_factory.mktemp("store")) as url:
+        yield url
+
+
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("apart"), "http://127.0.0.1:9/", "--with-workers") as running:
+def gateway(store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("apart")
+    with served(folder, "http://127.0.0.1:9/", "--with-workers", engine=store) as running:
         yield running
 
 
 @pytest.fixture
-def make(gateway: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def make(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a key, and answers how to send it."""
     monkeypatch.chdir(tmp_path)
 
     def made(name: str, *options: str) -> str:
-        answer = shoal("keys", "create", name, *options, "--engine", f"sqlite:///{gateway.folder}/shoal.db")
+        answer = shoal("keys", "create", name, *options, "--engine", store)
         assert answer.returncode == 0, answer.stderr
         return f"Bearer {answer.stdout.strip()}"
 
@@ -127,7 +135,24 @@ def test_what_a_scope_does_not_allow(gateway: Served, make: Any) -> None:
     assert gateway.ask(f"/jobs/{job}", method="DELETE", Authorization=looker).status == 403
 
 
-def test_looks_are_limited_by_key(gateway: Served, make: Any) -> None:
+def test_jobs_are_limited_by_key(gateway: Served, make: Any) -> None:
+    limited = make("limited", "--limit", "2", "--scraper", "cart")
+    cart = {"items": ["milk"], "zipcode": "1"}
+    other = gateway.ask("/late", {"word": "x"}, Authorization=limited)
+    assert (other.status, other.body["type"]) == (403, "tag:shoal,2026:not-allowed")
+    assert [each["name"] for each in gateway.ask("/scrapers", Authorization=limited).body] == ["cart"]
+    answers = [gateway.ask("/cart", cart, Authorization=limited) for _ in range(5)]
+    statuses = [answer.status for answer in answers]
+    assert 429 in statuses, "five in a minute, unless it has just turned"
+    over = answers[statuses.index(429)]
+    assert over.body["type"] == "tag:shoal,2026:too-many-jobs"
+    assert over.headers["content-type"] == "application/problem+json"
+    assert over.headers["ratelimit-policy"] == '"jobs";q=2;w=60'
+    assert over.headers["ratelimit"] == f'"jobs";r=0;t={over.headers["retry-after"]}'
+    assert answers[0].headers["ratelimit"].startswith('"jobs";r=1;')
+
+
+def test_looks_are_limited_by_key(store: str, gateway: Served, make: Any) -> None:
     eager, calm = make("eager", "--reads", "3"), make("calm")
     job = gateway.submit("/jobs", {"scraper": "plain", "urls": ["http://127.0.0.1:9/"]}, Authorization=eager)
     paths = [f"/results/{job}", f"/jobs/{job}/items", f"/jobs/{job}/events", "/jobs"] * 2
@@ -142,7 +167,7 @@ def test_looks_are_limited_by_key(gateway: Served, make: Any) -> None:
     assert answers[0].headers["ratelimit"].startswith('"reads";r=2;')
     assert gateway.submit("/jobs", {"scraper": "plain", "urls": ["http://127.0.0.1:9/"]}, Authorization=eager)
     assert {gateway.ask("/jobs", Authorization=calm).status for _ in range(8)} == {200}
-    listed = shoal("keys", "list", "--engine", f"sqlite:///{gateway.folder}/shoal.db").stdout
+    listed = shoal("keys", "list", "--engine", store).stdout
     assert "3 reads/min" in listed
 
 

@@ -27,6 +27,7 @@ from shoal.gateway.documents import grouped
 from shoal.gateway.keys import ANYBODY
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.pace import ask_again, estimate, own_work
+from shoal.gateway.reach import away
 from shoal.gateway.service import Service
 from shoal.gateway.watching import TICK
 from shoal.task import DEFAULT_POOL, DIRECT
@@ -186,6 +187,30 @@ async def test_many_who_look_at_once_are_few_reads(service: Service, tap: Tap) -
     seen = await asyncio.gather(*(service.see(ANYBODY, job_id) for job_id in job_ids * 50))
     assert [status.job_id for status in seen] == job_ids * 50
     assert len(tap.reads) <= 3, tap.reads
+
+
+async def test_whoever_asks_while_the_store_is_waited_for_is_told_together_with_the_others() -> None:
+    """And does not wait for it a second time."""
+    reads: list[Sequence[str]] = []
+    answer = asyncio.Event()
+
+    async def read(keys: Sequence[str]) -> Mapping[str, int]:
+        reads.append(keys)
+        await answer.wait()
+        raise away()
+
+    coalesced = Coalesced(read, 100)
+    running = asyncio.create_task(coalesced.run())
+    first = asyncio.create_task(coalesced.get("first"))
+    await until(lambda: reads)
+    others = [asyncio.create_task(coalesced.get(key)) for key in ("first", "other")]
+    await asyncio.sleep(0)
+    answer.set()
+    for asked in (first, *others):
+        with pytest.raises(Problem, match="store"):
+            await asked
+    assert reads == [["first"]]
+    running.cancel()
 
 
 async def test_more_than_may_wait_are_answered_at_once(engine: SqliteEngine) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,9 +20,9 @@ import pytest
 
 from gateway_process import Reply, Served, open_shop, serving
 from servers.nginx import running_nginx
-from servers.proxies import free_port
+from servers.proxies import free_port, need
 from servers.proxy import Proxy, running_proxy
-from shoal import AsyncClient
+from shoal import AsyncClient, Client
 from shoal.client.job import Job
 from shoal.demo.grocer import find_products
 from shoal.engines import open_engine
@@ -150,6 +151,45 @@ def test_events_arrive_when_they_happen(twice: Twice) -> None:
         assert stream.readline() == b"event: status\n"
         twice.front.ask(f"/jobs/{job_id}", method="DELETE")
         assert b"event: end\n" in stream.read()
+
+
+@contextmanager
+def commands_of_the_readme(folder: Path, ports: dict[str, str]) -> Iterator[None]:
+    """What the README says to type, each line in a shell of its own, in a copy of the example at other ports."""
+    block = re.findall(r"```sh\n(.*?)```", (CART / "README.md").read_text(), re.DOTALL)[-1]
+    configuration = folder / "nginx.conf"
+    for old, new in ports.items():
+        block = block.replace(old, new)
+        configuration.write_text(configuration.read_text().replace(f":{old}", f":{new}"))
+    environment = {
+        **os.environ, **QUICK,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "SHOAL_DEMO_URL": f"http://127.0.0.1:{ports['8808']}/",
+    }  # fmt: skip
+    shop, *lines = block.splitlines()
+    assert [line.split()[0] for line in (shop, *lines)] == ["python", "shoal", "shoal", "shoal", "mkdir"]
+    running = [
+        subprocess.Popen(["sh", "-c", line], cwd=folder, env=environment, start_new_session=True)
+        for line in (f"{shop} --port {ports['8808']}", *lines)
+    ]
+    try:
+        yield
+    finally:
+        for process in running:
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in running:
+            process.wait(30)
+
+
+def test_the_commands_of_the_readme_are_a_whole_service(tmp_path: Path) -> None:
+    need("nginx", "nginx-light")
+    folder = shutil.copytree(CART, tmp_path / "cart", ignore=shutil.ignore_patterns(".*", "shoal.db*", "__pycache__"))
+    ports = {name: str(free_port()) for name in ("8000", "8001", "8002", "8808")}
+    with commands_of_the_readme(folder, ports), Client(f"http://127.0.0.1:{ports['8000']}") as client:
+        done = client.wait(client.submit("cart", MILK).job_id)
+        assert isinstance(done.results, dict)
+        found = [product["title"] for product in done.results["milk"]]
+        assert found == [card.title for card in find_products("milk", "10001")]
 
 
 def test_nginx_is_more_patient_than_a_gateway() -> None:

@@ -92,12 +92,25 @@ class PostgresServer:
 
     def kill(self) -> None:
         """`kill -9` to the postmaster and all that it started."""
+        self._signal(signal.SIGKILL)
+        self._reap()
+
+    def pause(self) -> None:
+        """Stand still: connections stay open, and new ones are made, but nobody answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Go on. Whoever started it as another user stands still together with it."""
+        assert self._process is not None
+        self._signal(signal.SIGCONT)
+        self._process.send_signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
         pid = int((self._data / "postmaster.pid").read_text().split()[0])
         children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()
         for process in (pid, *map(int, children)):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        self._reap()
+                os.kill(process, number)
 
     def restart(self, how: str = "immediate") -> None:
         """Stop and start again."""

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
+from shoal.gateway.answer import Problem
+
 Value = TypeVar("Value")
 
 REST = 1.0
@@ -50,6 +52,12 @@ class Coalesced(Generic[Value]):
         trouble: Exception | None = None
         try:
             found = await self._read(list(asked))
+        except Problem as problem:  # the store is away: those who came meanwhile have waited for it just as well
+            trouble = problem
+            for key, futures in self._asked.items():
+                asked.setdefault(key, []).extend(futures)
+            self._asked.clear()
+            self._some.clear()
         except Exception as error:  # noqa: BLE001 - it belongs to those who asked, and the next read may do better
             trouble = error
         for key, futures in asked.items():

@@ -55,7 +55,7 @@ class KeyRing:
             return ANYBODY
         key = self._by_hash.get(hashed(given))
         if key is None:
-            await self._load_after(time.monotonic())
+            await self._reach.bounded(self._load_after(time.monotonic()))
             key = self._by_hash.get(hashed(given))
         if key is None or key.revoked_at is not None:
             raise _who_are_you("This API key is not known, or has been revoked.")

@@ -35,8 +35,12 @@ class Reach:
 
     async def ask(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """What the store answers. Raises Problem 503 if it does not in time, or is known not to."""
+        return await self.bounded(self.ask_patiently(call))
+
+    async def bounded(self, asking: Awaitable[Result]) -> Result:
+        """The same for several calls that together may take no longer than one."""
         try:
-            return await within(self._patience, self.ask_patiently(call))
+            return await within(self._patience, asking)
         except TimeoutError:
             self._doubt.set()
             raise away() from None

@@ -59,8 +59,10 @@ def checked_callback(url: str, key: ApiKey, guard: Guard) -> bytes:
     """A callback as it is stored with its job. Raises Problem 4xx if it cannot be one."""
     if not key.key_id:
         raise Problem(
-            403, "not-allowed", "A callback is signed with the secret of an API key, and this service has no keys yet."
-        )
+            403, "not-allowed",
+            "A callback needs an API key, which its messages are signed with; this service has none yet. "
+            "Its operator makes one with `shoal keys create NAME`.",
+        )  # fmt: skip
     try:
         place = normalise(url)
     except BadURL as error:
