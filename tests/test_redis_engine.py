@@ -20,6 +20,7 @@ from servers.redis_stage import Stage, opened, own_store, staged
 from shoal.errors import EngineFull, EngineRefused, EngineUnavailable
 from shoal.frontier.protocol import Ask, NewRun, Swept, WorkerInfo
 from shoal.frontier.redis.engine import open_redis
+from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.wire import SEEN_BUCKETS
 from shoal.outcome import Done, Settlement
 from shoal.presence import Notebook, started, this_machine
@@ -248,6 +249,25 @@ async def test_leases_of_dead_processes_come_back_at_once(
     charged = {lease.task.id: lease.task.crashes for lease in await scene.claim(9)}
     assert charged.pop(one.task.id) == 1
     assert set(charged.values()) == {0}
+
+
+async def test_what_was_held_by_the_dead_and_is_held_by_the_living_stays_theirs(
+    server: RedisServer, stack: AsyncExitStack
+) -> None:
+    """A sweep asks what the dead held, and then brings it back. In between another sweep may have done so, and a worker
+    that lives may have the task now."""
+    scene = await staged(stack, own_store(server))
+    await scene.open_run(delay=1_000, hard_timeout=0)
+    await scene.put(*pages("a.example", 2))
+    lease = await scene.claim_one(by="alive")
+    frontier = scene.frontier
+    assert isinstance(frontier, RedisFrontier)
+    swept = await frontier._sweep_once(0, [("dead", [str(lease.task.id)], [])])
+    assert swept.returned == 0
+    await scene.advance(500)
+    assert await scene.claim(9) == []
+    assert (await scene.settle(done(lease, b"{}"))).late == []
+    assert (await scene.counters()).crashes == 0
 
 
 # Cost

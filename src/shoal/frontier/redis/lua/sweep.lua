@@ -41,10 +41,19 @@ local function bring_back(found, hands)
     for _, dead in ipairs(question.gone) do
         dead_workers[dead[1]] = true
     end
+    local over = {}
     for id, expires in pairs(found) do
         local lease = call('HGET', base .. 'lease', id)
+        local ends_at, _, worker, run, line, exit, name
         if lease then
-            local ends_at, _, worker, run, line, exit, name = unpack_some(lease, 6, 0)
+            ends_at, _, worker, run, line, exit, name = unpack_some(lease, 6, 0)
+        end
+        -- Since it was read what the dead held, somebody else may have brought a task back, and a third one have it now.
+        local is_lost = expires > 0 or dead_workers[worker]
+        if is_lost then
+            over[#over + 1] = id
+        end
+        if lease and is_lost then
             local entry = ends_at > 0 and cut(lease, ends_at + 1)
             run, line = run_of(run), line_of(line)
             local site = site_of(name)
@@ -87,9 +96,9 @@ local function bring_back(found, hands)
                 end
             end
         end
-        call('HDEL', base .. 'lease', id)
-        call('ZREM', base .. 'le', id)
     end
+    many('HDEL', base .. 'lease', over)
+    many('ZREM', base .. 'le', over)
     move_visits()
 end
 
