@@ -54,8 +54,15 @@ class Body(msgspec.Struct, array_like=True, frozen=True):
 
 
 class LeaseRow(msgspec.Struct, array_like=True, frozen=True):
-    """A lease as a script answers it: as it is kept, and then its terms."""
+    """A lease as a script answers it: its terms, and then all that is kept of it."""
 
+    start_at: Moment
+    start_by: Moment
+    expires_at: Moment
+    delay: int
+    exclusive: bool
+    penalty: int
+    exit_failures: int
     token: int
     worker: str
     run: int
@@ -69,13 +76,6 @@ class LeaseRow(msgspec.Struct, array_like=True, frozen=True):
     attempts: int
     crashes: int
     body: Body
-    start_at: Moment
-    start_by: Moment
-    expires_at: Moment
-    delay: int
-    exclusive: bool
-    penalty: int
-    exit_failures: int
 
 
 class Letter(msgspec.Struct, array_like=True, frozen=True):
@@ -153,8 +153,13 @@ class Exchanged(msgspec.Struct, array_like=True, frozen=True):
 
 _decode_batch = msgspec.msgpack.Decoder(tuple[str, str | None, bytes]).decode
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
-decode_exchanged = msgspec.msgpack.Decoder(Exchanged).decode
+_exchanged = msgspec.msgpack.Decoder(Exchanged).decode
 _letter = msgspec.msgpack.Decoder(Letter).decode
+
+
+def decode_exchanged(pieces: Iterable[bytes]) -> Exchanged:
+    """The answer of `exchange.lua`, which comes in pieces: the server is spared from joining them."""
+    return _exchanged(b"".join(pieces))
 
 
 def decode_letter(packed: bytes) -> Letter:

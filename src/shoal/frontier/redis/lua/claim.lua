@@ -75,7 +75,7 @@ local function visit_all(place, names, is_new, want, horizon, again)
     load_queues(line.number, names)
     for index = 1, #names do
         local name = names[index]
-        local due = visit(place, name, want, horizon)
+        local due = visit(place, name, want, horizon, is_new[index])
         if is_new[index] then
             met = met + 1
             if due then

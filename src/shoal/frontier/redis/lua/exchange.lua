@@ -24,6 +24,6 @@ end
 for number, line in pairs(lines) do
     line_names[#line_names + 1] = {number, line.scraper, line.lane}
 end
-granted[0] = '\154' .. pack(now, wake, left, late, run_names, line_names, quiet, outbox, head)
+granted[1] = '\154' .. pack(now, wake, left, late, run_names, line_names, quiet, outbox, head)
     .. struct.pack('>BI4', 221, granted_count)
-return table.concat(granted, '', 0)
+return granted

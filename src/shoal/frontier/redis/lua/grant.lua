@@ -1,9 +1,8 @@
 -- Leases: what one does to its slot, how it is kept, and how it is answered.
-local granted, granted_count = {}, 0
+local granted, granted_count = {''}, 0 -- the answer in pieces, which the client joins: the first is for what is no lease
 
 local grant, grant_plainly, count_grants, keep_leases = (function() -- because Lua bears 200 local names at a time, and is slow to find many from inside functions
--- Leases as they are answered, in pieces: joined once, at the end. A lease is a msgpack list of 20.
-local LEASE, PIECES = '\220\0\20', 3
+local LEASE = '\220\0\20' -- a lease is answered as a msgpack list of 20: first its terms, then all that is kept
 local KEEPS_SORTED = string.rep('-', 65)
 local format = string.format
 local leases, lease_times, granted_to, terms = {}, {}, {}, {}
@@ -45,7 +44,7 @@ local function pack_terms(start_at, start_by, expires, pace, alone, penalty, fai
     if not (terms[1] == start_at and terms[2] == start_by and terms[3] == expires and terms[4] == pace
             and terms[5] == alone and terms[6] == penalty and terms[7] == failures) then
         terms = {start_at, start_by, expires, pace, alone, penalty, failures}
-        terms.packed = pack(start_at, start_by, expires, pace, alone, penalty, failures)
+        terms.packed = LEASE .. pack(start_at, start_by, expires, pace, alone, penalty, failures)
     end
     return terms.packed
 end
@@ -63,10 +62,10 @@ local function write_lease(line, name, run, exit, token, expires, entry, id, pac
         line.whose, line.whose_run, line.whose_exit = whose, run, exit
     end
     local member, lease = format('%.0f', id), token .. whose .. heads[#name] .. name .. entry
-    local last, piece = 2 * granted_count, PIECES * granted_count
+    local last = 2 * granted_count
     lease_times[last - 1], lease_times[last] = texts[expires], member
     leases[last - 1], leases[last] = member, line.auto_ack and cut(lease, 1, -1 - #entry) or lease
-    granted[piece - 2], granted[piece - 1], granted[piece] = LEASE, lease, packed_terms
+    granted[last], granted[last + 1] = packed_terms, lease
     granted_to[run] = (granted_to[run] or 0) + 1
 end
 

@@ -55,25 +55,26 @@ local function load_queues(line, names)
 end
 
 local function queue_of(line, name)
-    local known = queues[line]
-    if not known or not known[name] then
-        load_queues(line, {name})
-        known = queues[line]
-        local packed = packed_queues[line]
+    local known, packed = queues[line], packed_queues[line]
+    local queue = known and known[name]
+    if not queue then
+        if not (packed and packed[name]) then
+            load_queues(line, {name})
+            known, packed = queues[line], packed_queues[line]
+        end
         if packed[name] then
             known[name], packed[name] = read_record(packed[name]), nil
         end
+        queue = known[name]
     end
-    return known[name]
+    return queue
 end
 
 local function is_empty(queue)
     return queue[FIRST] == nil and queue[OVER] == 0
 end
 
--- A queue that is still packed has become this.
-local function write_queue(line, name, packed)
-    packed_queues[line][name] = packed
+local function mark_queue(line, name)
     local changed = changed_queues[line]
     if not changed then
         changed = {}
@@ -82,10 +83,16 @@ local function write_queue(line, name, packed)
     changed[name] = true
 end
 
+-- A packed queue has become this.
+local function write_queue(line, name, packed)
+    packed_queues[line][name] = packed
+    mark_queue(line, name)
+end
+
 -- A queue that will be written. If it was packed with its site, from now on it is not.
 local function change_queue(line, name)
     local queue = queue_of(line, name)
-    write_queue(line, name, nil)
+    mark_queue(line, name)
     local site = sites[name]
     if site and type(site[LINES]) == 'string' then
         local _, at_line = unpack_some(site[LINES], 1, 0)

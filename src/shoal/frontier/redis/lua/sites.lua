@@ -38,14 +38,16 @@ end
 
 -- What is known of a site, to look at; false = nothing.
 local function known_site(name)
-    if sites[name] == nil then
-        load_sites({name})
-        local packed = packed_sites[name]
-        if packed then
-            sites[name], packed_sites[name] = read_record(packed), nil
+    local site = sites[name]
+    if site == nil then
+        if not packed_sites[name] then
+            load_sites({name})
         end
+        local packed = packed_sites[name]
+        site = packed and read_record(packed) or false
+        sites[name], packed_sites[name] = site, nil
     end
-    return sites[name]
+    return site
 end
 
 -- A site that will be written, also if nothing is known of it.

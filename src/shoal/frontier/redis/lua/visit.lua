@@ -194,17 +194,37 @@ local function visit_packed(place, name, horizon)
     return true, nil
 end
 
+-- Visit a site by the only exit there is, where nothing but its own clock holds it up.
+local the_only = {}
+local function visit_plainly(line, name, queue, site, rules, exit, horizon)
+    local at, pace = slot_of(site, exit), rules.delay
+    the_only[1] = at
+    if site[at + S_LIVE] < rules.concurrency and slot_free_at(site, at, pace) <= horizon then
+        take_heads(line, name, site, queue, the_only, rules, pace, horizon)
+        if is_empty(queue) then
+            forget_visit(line.number, name)
+            return nil
+        end
+    end
+    return due_at(site, the_only, rules, pace)
+end
+
 -- Visit a site: grant what can be granted. Answers when it may be visited again, or nil if nothing is left there.
-local function visit(place, name, want, horizon)
+local function visit(place, name, want, horizon, is_new)
     local line, exits = place.line, place.exits
-    if not exits[2] and not known_exits.any then
+    if not is_new and not exits[2] and not known_exits.any then
         local is_done, due = visit_packed(place, name, horizon)
         if is_done then
             return due
         end
     end
     local site, queue = site_of(name), queue_of(line.number, name)
-    local rules, pace, slots = rules_of(site), pace_of(site), {}
+    local rules = rules_of(site)
+    if not exits[2] and not known_exits.any and site[LIMITS] == 0 and rules.site_delay == 0
+            and (rules.concurrency == 1 or rules.delay > 0) and not is_empty(queue) then
+        return visit_plainly(line, name, queue, site, rules, exits[1], horizon)
+    end
+    local pace, slots = pace_of(site), {}
     for nth = 1, #exits do
         slots[nth] = slot_of(site, exits[nth])
     end
