@@ -85,10 +85,7 @@ BEGIN
         ) AS h
         JOIN chosen AS c ON c.turn = h.turn AND c.nth = h.nth
         CROSS JOIN LATERAL (SELECT run.run_id, run.state FROM run WHERE run.id = h.run OFFSET 0) AS r
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN c.pace = 0 AND c.site_delay = 0 THEN 0
-                        ELSE greatest(20, least(coalesce(least(nullif(c.pace, 0), nullif(c.site_delay, 0)), 0) / 20, 200)) END
-                   AS start_window) AS w
+        CROSS JOIN LATERAL (SELECT start_window(c.pace, c.site_delay) AS start_window) AS w
     ), given AS (
         UPDATE task
         SET state = 2, token = h.token, worker = _worker, exit = h.exit, lease_until = _now + h.lease

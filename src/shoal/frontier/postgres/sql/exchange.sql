@@ -37,7 +37,7 @@ DECLARE
     _link_run int[];
     _fresh boolean[];
     _link_sites int[];
-    _tighten boolean;
+    _locked record;
     _due record;
     _given int := 0;
     _many int;
@@ -50,6 +50,9 @@ DECLARE
     _known text[];  -- exits about which there is something to heed; null = none. _ways says what
     _failures int[];
     _open record;
+    _usable text[];
+    _rooms int[];
+    _look_at bigint;
     _most int;
     _later_lines int[] := '{}';  -- lines that are of no use before _later_at, however early their visits are due
     _later_at bigint[] := '{}';
@@ -74,9 +77,14 @@ BEGIN
             _fresh := remember(_link_run, _link_key);
             _link_sites := open_places(_link_run, _link_site, _link_lane, _fresh);
         END IF;
-        _tighten := lock_settled(_task, _token, _link_run, _link_sites);
-        _stood := settle(_now, _run_id, _task, _token, _kind, _started, _wait, _penalty, _requests, _received, _refused,
-                         _duplicates, _crawl_delay, _url, _note, _group, _n, _body, _pace, _cause);
+        SELECT * INTO _locked FROM lock_settled(_task, _token, _link_run, _link_sites);
+        IF _locked.singly AND 0 = ALL (_kind) AND cardinality(_crawl_delay) + cardinality(_pace) = 0 THEN
+            _stood := settle_done(_now, _run_id, _task, _token, _started, _requests, _received, _refused, _duplicates, _url,
+                                  _group, _n, _body);
+        ELSE
+            _stood := settle(_now, _run_id, _task, _token, _kind, _started, _wait, _penalty, _requests, _received, _refused,
+                             _duplicates, _crawl_delay, _url, _note, _group, _n, _body, _pace, _cause);
+        END IF;
         IF cardinality(_stood) < cardinality(_task) THEN
             PERFORM refuse(_run_id, _stood);
         END IF;
@@ -88,13 +96,16 @@ BEGIN
         IF _fresh IS NOT NULL THEN
             PERFORM let_links_in(_now, _stood, _link_of, _link_run, _link_url, _link_sites, _link_lane, _link_handler,
                                  _link_priority, _link_depth, _link_wait, _link_ttl, _link_extra, _fresh,
-                                 _tighten);
+                                 _locked.tighten);
         END IF;
         IF cardinality(_told_of) > 0 THEN
             PERFORM learn(_now, _stood, _told_of, _told_exit, _told_ok);
         END IF;
     END IF;
-    IF NOT _patient THEN
+    IF NOT _patient AND (
+        EXISTS (SELECT 1 FROM task AS t WHERE t.expires_at IS NOT NULL AND t.state <> 2 AND t.expires_at <= _now)
+        OR EXISTS (SELECT 1 FROM task AS t WHERE t.state = 1 AND t.not_before <= _now)
+    ) THEN
         PERFORM ripen(_now, 1000);
     END IF;
     _worker := greet(_now, _worker_id, _machine, _pid, _pid_started, _notebook, _duties);
@@ -119,7 +130,7 @@ BEGIN
             EXIT WHEN _given >= _want;
             FOR _round IN 1 .. CASE WHEN _line.own THEN 1 ELSE 8 END LOOP
                 _most := _want - _given;
-                SELECT _line.exits AS exits, NULL::int[] AS rooms, NULL::bigint AS look_at INTO _open;
+                _usable := _line.exits;
                 IF _known IS NOT NULL THEN
                     SELECT * INTO _open FROM open_ways(_now, _line.exits, _ways.names, _ways.rooms, _ways.open_at);
                     _most := least(_most, _open.room);
@@ -128,16 +139,27 @@ BEGIN
                         _later_at := _later_at || _open.open_at;
                         EXIT;
                     END IF;
+                    _usable := _open.exits;
+                    _rooms := _open.rooms;
+                    _look_at := _open.look_at;
                 END IF;
                 SELECT * INTO _due
                 FROM lock_due(_line.id, _line.floor, _now + _ahead, CASE WHEN _line.own THEN 4 * _most + 64 ELSE _most END,
                               _patient);
                 EXIT WHEN _due.sites IS NULL;
-                RETURN QUERY
-                SELECT d.*, _line.scraper, _line.lane, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::boolean,
-                       coalesce(_failures[array_position(_known, d.exit)], 0)
-                FROM draw(_now, _now + _ahead, _line.id, _line.auto_ack, _open.exits, _open.rooms, _open.look_at, _line.own,
-                          _most, _worker, _tokens[_given + 1 : _want], _due.sites, _due.visits) AS d;
+                IF _due.singly AND cardinality(_line.exits) = 1 AND _known IS NULL AND NOT _line.own THEN
+                    RETURN QUERY
+                    SELECT d.*, _line.scraper, _line.lane, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint[],
+                           NULL::boolean, 0
+                    FROM draw_heads(_now, _now + _ahead, _line.id, _line.auto_ack, _line.exits[1], _worker,
+                                    _tokens[_given + 1 : _want], _due.sites, _due.visits) AS d;
+                ELSE
+                    RETURN QUERY
+                    SELECT d.*, _line.scraper, _line.lane, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint[],
+                           NULL::boolean, coalesce(_failures[array_position(_known, d.exit)], 0)
+                    FROM draw(_now, _now + _ahead, _line.id, _line.auto_ack, _usable, _rooms, _look_at, _line.own,
+                              _most, _worker, _tokens[_given + 1 : _want], _due.sites, _due.visits) AS d;
+                END IF;
                 GET DIAGNOSTICS _many = ROW_COUNT;
                 IF _line.own AND _given + _many < _want THEN
                     _later_lines := _later_lines || _line.id;

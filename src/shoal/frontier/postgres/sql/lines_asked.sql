@@ -1,11 +1,8 @@
 -- The lines that a worker may draw from, with what waits and what is leased in them, as far as anybody has committed.
 CREATE FUNCTION lines_asked(_scrapers text[], _lanes text[], _queues text[])
 RETURNS TABLE (line int, waiting bigint, live bigint, changes bigint)
-LANGUAGE plpgsql
+LANGUAGE sql STABLE  -- so that it becomes a part of the statements that ask
 AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
     SELECT c.line, sum(c.waiting)::bigint, sum(c.live)::bigint, sum(c.changes)::bigint
     FROM (
         SELECT l.id AS line, l.waiting, l.live, 0 AS changes
@@ -23,6 +20,5 @@ BEGIN
           AND (_queues IS NULL OR l.queue = ANY (_queues))
         OFFSET 0) AS l
     GROUP BY c.line
-    HAVING sum(c.waiting) + sum(c.live) <> 0;
-END
+    HAVING sum(c.waiting) + sum(c.live) <> 0
 $$;

@@ -14,9 +14,7 @@ DECLARE
     _answer record;
     _lines int[];
 BEGIN
-    -- Where there are few lines, the visits of a site are looked for line by line, and each is found at once.
-    SELECT CASE WHEN count(*) <= 4 THEN array_agg(l.id) END INTO _lines
-    FROM (SELECT line.id FROM line ORDER BY line.id LIMIT 5) AS l;
+    _lines := few_lines();
     WITH standing AS MATERIALIZED (
         SELECT DISTINCT ON (t.id)
                u.*, t.id, t.run, t.line, t.site, t.exit, t.place, l.auto_ack, r.cancelled,

@@ -1,0 +1,96 @@
+-- Give effect to settlements as `settle` does, in the usual case: each says that its task is done and tells nothing about
+-- the site's pace, and each is of a site of its own. So nothing has to be added up by slot or site, and it costs half.
+CREATE FUNCTION settle_done(
+    _now bigint, _run_id text[], _task bigint[], _token bigint[], _started bigint[], _requests int[], _received bigint[],
+    _refused int[], _duplicates int[], _url text[], _group text[], _n int[], _body bytea[]
+) RETURNS bigint[]
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    _lines int[];
+    _stood bigint[];
+BEGIN
+    _lines := few_lines();
+    WITH standing AS MATERIALIZED (
+        SELECT u.*, t.id, t.run, t.line, t.site, l.auto_ack, r.cancelled, u.started IS NOT NULL AS began,
+               k.ctid AS slot_at, u.token = k.probe AS probed, k.blocked_until,
+               greatest(CASE WHEN u.token = k.last_token THEN k.begun_before ELSE k.begun_at END, u.started) AS begun_at,
+               greatest(k.begun_before, CASE WHEN u.token <> k.last_token THEN u.started END) AS begun_before,
+               s.site_delay, u.token = s.probe AS site_probed, greatest(s.delay, s.crawl_delay, s.pace) AS pace,
+               greatest(CASE WHEN u.token = s.last_token THEN s.begun_before ELSE s.begun_at END, u.started) AS site_begun,
+               greatest(s.begun_before, CASE WHEN u.token <> s.last_token THEN u.started END) AS site_before
+        FROM unnest(_run_id, _task, _token, _started, _requests, _received, _refused, _duplicates, _url, _group, _n, _body)
+             WITH ORDINALITY AS u (run_id, task, token, started, requests, received, refused, duplicates, url, group_name, n,
+                                   body, nth)
+        CROSS JOIN LATERAL (
+            SELECT * FROM task WHERE task.id = u.task AND task.token = u.token OFFSET 0) AS t
+        CROSS JOIN LATERAL (
+            SELECT run.state = 'cancelled' AS cancelled FROM run
+            WHERE run.id = t.run AND run.run_id = u.run_id OFFSET 0) AS r
+        CROSS JOIN LATERAL (SELECT line.auto_ack FROM line WHERE line.id = t.line OFFSET 0) AS l
+        CROSS JOIN LATERAL (SELECT * FROM site WHERE site.id = t.site OFFSET 0) AS s
+        CROSS JOIN LATERAL (
+            SELECT slot.ctid, slot.* FROM slot WHERE slot.site BETWEEN t.site AND t.site AND slot.exit = t.exit
+            ORDER BY slot.site DESC, slot.exit DESC LIMIT 1) AS k
+    ), ended AS (
+        DELETE FROM task USING standing AS d WHERE task.id = d.id
+    ), stored AS (
+        INSERT INTO item (id, run, n, url, group_name, body)
+        SELECT ((pg_current_xact_id()::text::bigint + (SELECT g.shift FROM ledger AS g)) << 20) + d.nth, d.run, d.n, d.url,
+               d.group_name, d.body
+        FROM standing AS d
+        WHERE NOT d.cancelled AND d.n > 0
+    ), counted AS (
+        INSERT INTO tally_change (run, line, leased, live, done, cancelled, items, requests, received, duplicates, refused)
+        SELECT d.run, d.line, -count(*) FILTER (WHERE NOT d.auto_ack), -count(*),
+               count(*) FILTER (WHERE NOT d.cancelled AND NOT d.auto_ack),
+               count(*) FILTER (WHERE d.cancelled AND NOT d.auto_ack),
+               coalesce(sum(d.n) FILTER (WHERE NOT d.cancelled), 0), coalesce(sum(d.requests), 0),
+               coalesce(sum(d.received), 0), coalesce(sum(d.duplicates), 0), coalesce(sum(d.refused), 0)
+        FROM standing AS d
+        GROUP BY d.run, d.line
+    ), slots AS (
+        UPDATE slot
+        SET live = slot.live - 1, last_at = _now, begun_at = d.begun_at, begun_before = d.begun_before,
+            probing = slot.probing AND NOT (d.probed AND d.began), probe = CASE WHEN d.probed THEN 0 ELSE slot.probe END
+        FROM standing AS d
+        WHERE slot.ctid = d.slot_at
+    ), sites AS (
+        UPDATE site
+        SET begun_at = CASE WHEN d.site_delay > 0 THEN d.site_begun ELSE site.begun_at END,
+            begun_before = CASE WHEN d.site_delay > 0 THEN d.site_before ELSE site.begun_before END,
+            probe = CASE WHEN d.site_probed THEN 0 ELSE site.probe END,
+            probing = site.probing AND NOT (d.site_probed AND d.began),
+            blocked_until = CASE WHEN d.site_probed AND d.began THEN 0 ELSE site.blocked_until END
+        FROM standing AS d
+        WHERE site.id = d.site AND (d.site_delay > 0 OR d.site_probed)
+    ), moved AS (
+        -- Whoever waits for one of these sites may come as early as that, but not before others.
+        UPDATE visit
+        SET due_at = m.due_at
+        FROM (
+            SELECT m.due_at, v.visit_at
+            FROM (
+                SELECT d.site, greatest(_now, least(
+                           greatest(d.begun_at + d.pace, d.blocked_until),
+                           CASE WHEN d.site_probed THEN _now WHEN d.site_delay > 0 THEN d.site_begun + d.site_delay END)) AS due_at
+                FROM standing AS d
+            ) AS m
+            CROSS JOIN LATERAL (
+                SELECT v.ctid AS visit_at, v.due_at
+                FROM unnest(_lines) AS l (id)
+                CROSS JOIN LATERAL (
+                    SELECT visit.ctid, visit.due_at FROM visit
+                    WHERE visit.site BETWEEN m.site AND m.site AND visit.line = l.id
+                    ORDER BY visit.site DESC, visit.line DESC LIMIT 1) AS v
+                UNION ALL
+                SELECT visit.ctid, visit.due_at FROM visit WHERE _lines IS NULL AND visit.site = m.site
+            ) AS v
+            WHERE v.due_at > m.due_at
+        ) AS m
+        WHERE visit.ctid = m.visit_at
+    )
+    SELECT array_agg(d.nth) INTO _stood FROM standing AS d;
+    RETURN coalesce(_stood, '{}');
+END
+$$;
