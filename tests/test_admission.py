@@ -109,6 +109,8 @@ def test_the_lane_is_the_requests_then_the_kinds_then_the_scrapers(
         ({"lane": "x"}, "in the lane 'x', which nobody works; there are priority, bulk, browser, files."),
         ({"data": {"a": object()}}, "with data that JSON cannot hold"),
         ({"ttl": 0}, "with ttl=0; it must be above 0"),
+        ({"ttl": 1e20}, "with ttl=1e+20; it must be above 0, and a year at most"),
+        ({"every": 1e20}, "with every=1e+20; it must be a number of seconds, or a text such as"),
         ({"ttl": "5"}, "with ttl='5'; it must be above 0"),
         ({"priority": "high"}, "with priority='high'; it must be a whole number"),
         ({"priority": 1 << 40}, "with priority=1099511627776; it must be a whole number"),

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from shoal.engines import open_engine
 from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
 from shoal.kept import Note
 from shoal.task import Policy
+from shoal.testing.contract.scene import done, page
 
 RECORD = RequestRecord("a.example", "direct", 1000, 0, 50, 200, 1000, 0, 1, Robots.ALLOWED)
 
@@ -117,6 +119,30 @@ def test_a_forged_log_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     clean = shoal("audit", "clean")
     assert (clean.returncode, "No rule was broken." in clean.stdout) == (0, True)
     assert "1 request made without asking robots.txt (obey_robots=False)." in clean.stdout
+
+
+def test_requests_without_a_log_prove_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(_write_logs(tmp_path, {"idle": [], "silent": []}))
+    asyncio.run(_fetch_one(tmp_path, "silent"))
+    said = shoal("audit", "silent")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "Nothing is proven: the run silent has made 1 request, and none is in its log." in said.stderr
+    assert json.loads(shoal("audit", "silent", "--json").stdout)["clean"] is False
+    said = shoal("audit", "idle")
+    assert (said.returncode, said.stderr) == (0, "The run idle has made no requests.\n")
+
+
+async def _fetch_one(folder: Path, run_id: str) -> None:
+    engine = await open_engine(f"sqlite:///{folder}/shoal.db")
+    me = WorkerInfo("w", "elsewhere", 1, 1)
+    asking = Ask(me, ["shop"], ["bulk"], {"default": ["direct"]}, 1)
+    try:
+        await engine.frontier.enqueue(run_id, [page("a.example/1")])
+        [lease] = (await engine.frontier.exchange(asking)).leases
+        await engine.frontier.exchange(msgspec.structs.replace(asking, want=0, settlements=[done(lease)]))
+    finally:
+        await engine.close()
 
 
 async def _write_logs(folder: Path, logs: dict[str, list[RequestRecord]]) -> None:

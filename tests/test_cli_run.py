@@ -252,7 +252,7 @@ def test_urls_come_from_a_file_and_bad_ones_are_named_by_line(site: Site) -> Non
 
 
 def test_urls_come_from_standard_input(site: Site) -> None:
-    answer = script("run", "shop.py:empty", "--urls-file", "-", "-o", "-", "-q", given=f"{site.url}/5\n")
+    answer = script("run", "shop.py:empty", "--urls-file", "-", "-o", "-", "-q", given=f"\ufeff{site.url}/5\n")
     assert (answer.returncode, answer.stdout) == (0, '{"n":5}\n')
 
 

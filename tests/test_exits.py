@@ -53,6 +53,7 @@ def test_names_tell_exits_apart_and_hide_secrets() -> None:
         ("http://", "names no host"),
         ("http://user:secret@:80", "names no host"),
         ("http://host:99999", "port"),
+        ("http://host:0", "port"),
         ("http://host:port", "port"),
         ("http://user:sec/ret@host:80", "names no host|nothing may follow|port"),
         ("http://user:sec ret@host:80", "space"),

@@ -73,6 +73,16 @@ def test_mistakes_get_one_sentence(tmp_path: Path, text: str, says: str) -> None
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_file_of_exits_as_editors_write_it(tmp_path: Path, line_end: str) -> None:
+    """With a byte order mark, blank lines, comments and the same exit twice."""
+    proxies = tmp_path / "proxies.txt"
+    lines = ["\ufeffhttp://p1:1", "", "  # more", "http://p1:1", "  http://p2:2  ", ""]
+    proxies.write_bytes(line_end.join(lines).encode())
+    (tmp_path / "marked.toml").write_bytes(f'\ufeff[exits.default]\nfile = "{proxies}"\n'.encode())
+    assert [name for name in pools_from(load(tmp_path / "marked.toml")) if name != "tor"] == ["p1:1", "p2:2"]
+
+
 def test_a_mistake_in_a_file_names_the_line(tmp_path: Path) -> None:
     proxies = tmp_path / "proxies.txt"
     proxies.write_text("direct\nftp://me:secret@host:1\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from command_line import shoal
 from crawling import site_process
@@ -138,6 +139,8 @@ def test_the_delay_is_that_of_the_first_route_for_the_whole_site() -> None:
         (Route(host="*", ttl=0), "ttl = 0 is not a number of seconds above 0"),
         (Route(host="*", delay=-0.5), "delay = -0.5 is not a number of seconds"),
         (Route(host="*", delay=float("nan")), "delay = nan is not a number of seconds"),
+        (Route(host="*", ttl=1e20), "ttl = 1e+20 is not a number of seconds above 0, a year at most"),
+        (Route(host="*", delay=10**400), "is not a number of seconds, a year at most"),
         (Route(path="/*", delay=5), "delay is the pace of a whole site"),
         (Route(host="*", regex="x", delay=5), "delay is the pace of a whole site"),
         (Route(host="*", priority=10**9), "priority = 1000000000 is not a whole number"),
@@ -269,6 +272,14 @@ async def test_what_a_route_sends_by_other_exits_comes_from_there(engine: Sqlite
     peers = {host: {entry.peer for entry in site.log if entry.host == host} for host in ("127.0.0.1", "127.0.0.2")}
     assert peers == {"127.0.0.1": {"127.0.0.7"}, "127.0.0.2": {"127.0.0.8"}}
     assert len(site.log.filter(host="127.0.0.2")) == 3
+
+
+async def test_a_route_by_exits_that_are_not_there_is_told(engine: SqliteEngine, site: HostileSite) -> None:
+    """The rest is fetched, and what it sends there waits for another worker, or for exits that are added."""
+    scraper = reader(routes=[Route(path="/json", exits="far")])
+    with capture_logs() as logs:
+        await crawl(engine, scraper, urls=[site.url("/site/3/")])
+    assert [entry["pool"] for entry in logs if entry["event"].startswith("no exits for a route")] == ["far"]
 
 
 async def test_a_robots_txt_that_no_longer_asks_for_a_delay_is_believed(

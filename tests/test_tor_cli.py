@@ -44,6 +44,18 @@ def test_tor_is_listed_where_the_settings_speak_of_it(folder: Path) -> None:
     assert listed == {"direct": "direct", "tor": "tor", OURS.name: "tor"}
 
 
+def test_tor_is_started_for_a_route_alone(folder: Path) -> None:
+    (folder / "shoal.toml").write_text(
+        f'[tor]\npath = "tohr"\nfolder = "{folder}/tor"\n[[route]]\nhost = "x.example"\nexits = "tor"\n'
+    )
+    (folder / "books.py").write_text(
+        f"from shoal import Scraper\nbooks = Scraper('books', start=[{URL!r}])\nbooks.page(lambda page: [])\n"
+    )
+    answer = shoal("run", "books.py")
+    assert answer.returncode == 2
+    assert "there is no 'tohr' here" in answer.stderr
+
+
 def test_explain_says_that_nobody_is_there_to_leave_by_tor(folder: Path) -> None:
     waiting(folder)
     assert "No worker that has a Tor daemon ready is running." in shoal("explain", URL).stdout

@@ -37,6 +37,9 @@ def millis(seconds: float) -> Millis:
     return -int(-seconds * 1000 // 1)
 
 
+MOST_SECONDS = 366 * 86400.0
+"""The longest length of time that people may ask for, wherever they do: a year."""
+
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LENGTH = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|)\s*")
 

@@ -96,7 +96,9 @@ def parse_exit(text: str) -> ExitAddress:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise _wrong(text, "its port is no number below 65536, or an IPv6 address is not in brackets") from None
+        port = 0
+    if port == 0:
+        raise _wrong(text, "its port is no number from 1 to 65535, or an IPv6 address is not in brackets")
     scheme = "socks5" if parts.scheme == "socks5h" else parts.scheme
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise _wrong(text, "nothing may follow the port (a `/`, `?` or `#` in a password must be percent-encoded)")

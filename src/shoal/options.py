@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from shoal.blocked import Blocked
-from shoal.clock import LENGTHS, millis, seconds_from
+from shoal.clock import LENGTHS, MOST_SECONDS, millis, seconds_from
 from shoal.content import check_selector
 from shoal.errors import BadScraper
 from shoal.routes import Route
@@ -39,11 +39,13 @@ class OptionCheck:
         return BadScraper(f"Scraper {self._scraper!r}: {option} must be {wanted}, not {value!r}.")
 
     def seconds(self, option: str, value: float, *, positive: bool = False) -> float:
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not fits or value < 0 or (positive and value == 0):
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+        if not fits or (positive and value == 0):
             raise self._wrong(
                 option, value, "a number of seconds above 0" if positive else "a number of seconds, 0 or more"
             )
+        if value > MOST_SECONDS:
+            raise self._wrong(option, value, f"{MOST_SECONDS:.0f} seconds, which is a year, or less")
         return float(value)
 
     def count(self, option: str, value: int, *, least: int) -> int:

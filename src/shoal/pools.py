@@ -48,7 +48,8 @@ def tor_from(settings: Settings) -> TorOptions:
 def speaks_of_tor(settings: Settings) -> bool:
     """Whether the settings show that somebody wants to leave by Tor."""
     named = any(parse_exit(way).scheme == TOR for pool in settings.exits.values() for way in pool.ways)
-    return named or "tor" in settings.model_fields_set or any(each.exits == TOR for each in settings.scrapers.values())
+    wanted = {*(each.exits for each in settings.scrapers.values()), *(each.exits for each in settings.route)}
+    return named or "tor" in settings.model_fields_set or TOR in wanted
 
 
 def exits_in(
@@ -71,7 +72,7 @@ def _addresses(pool: PoolSettings) -> Iterator[tuple[str, ExitAddress]]:
         return
     path = Path(pool.file)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise BadSettings(f"The file of exits {str(path)!r} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:

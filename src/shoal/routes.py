@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from shoal.clock import Millis, millis
+from shoal.clock import MOST_SECONDS, Millis, millis
 from shoal.url import host_of
 
 MOST_PRIORITY = 1_000_000
@@ -74,6 +74,11 @@ class Routes:
         known = tuple(lanes)
         self._rules = [_compiled(route, known, page_lane) for route in routes]
         self._by_site: dict[str, tuple[list[_Rule], Millis | None]] = {}
+
+    @property
+    def pools(self) -> frozenset[str]:
+        """The pools of exits that URLs may be sent by."""
+        return frozenset(rule.routed.exits for rule in self._rules if rule.routed.exits is not None)
 
     def find(self, url: str, site: str) -> Routed | None:
         """What the first route that this normalised URL of `site` matches says; None = there is none."""
@@ -140,9 +145,11 @@ def check_effects(route: Route, lanes: tuple[str, ...]) -> None:
 def _check_number(name: str, value: object, *, above: float = -math.inf, least: float = -math.inf) -> None:
     if value is None:
         return
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and value <= MOST_SECONDS
     if not fits or not above < value or not least <= value:  # type: ignore[operator]  # a number, as was just seen
-        raise ValueError(f"{name} = {value!r} is not a number of seconds{' above 0' if above == 0 else ''}")
+        raise ValueError(
+            f"{name} = {value!r} is not a number of seconds{' above 0' if above == 0 else ''}, a year at most"
+        )
 
 
 def _compiled(route: Route, lanes: tuple[str, ...], page_lane: str) -> _Rule:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from shoal.clock import seconds_from
+from shoal.clock import MOST_SECONDS, seconds_from
 from shoal.errors import BadSettings
 from shoal.exits import FORMS, parse_exit
 from shoal.politeness import MAX_CRAWL_DELAY
@@ -37,7 +37,7 @@ def _seconds(value: object) -> object:
     return seconds_from(value) if isinstance(value, str) else value
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0, le=366 * 86400)]
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0, le=MOST_SECONDS)]
 """A length of time: a number of seconds, or a text with a unit (`500ms`, `30s`, `10m`, `6h`, `2d`)."""
 
 Mode = Literal["single", "distributed"]

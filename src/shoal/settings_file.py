@@ -66,7 +66,7 @@ def _read(file: Path | None) -> tuple[Values, str]:
     """The file as a table and as text; both empty when no file was asked for and none is there."""
     path = file or Path(FILE_NAME)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         if file is None:
             return {}, ""

@@ -22,7 +22,8 @@ def audit_(
 ) -> None:
     """Hold every request of a run against the delay, the concurrency and the robots rules that it was made under.
 
-    Exit code 1 if a rule was broken. The log that this reads is kept with the run (setting `audit`).
+    Exit code 1 if a rule was broken, or if there is no log to prove anything by. The log that this reads is kept with
+    the run (setting `audit`).
 
     Example:
 
@@ -38,8 +39,13 @@ def audit_(
         print_json(_as_json(found, report))
     else:
         _print(found, report)
-    if not report.clean:
+    if not _is_clean(found, report):
         raise typer.Exit(BROKEN)
+
+
+def _is_clean(run: Run, report: Report) -> bool:
+    """A run that made requests and has none in its log proves nothing."""
+    return report.clean and (report.requests > 0 or run.counters.requests == 0)
 
 
 async def _records(store: Engine, run_id: str) -> list[RequestRecord]:
@@ -60,10 +66,16 @@ async def _records(store: Engine, run_id: str) -> list[RequestRecord]:
 
 
 def _print(run: Run, report: Report) -> None:
-    if not report.requests:
-        say(f"The run {run.run_id} has no requests in its log.")
-        return
     missing = run.counters.requests - report.requests
+    if not report.requests and missing:
+        say(
+            f"Nothing is proven: the run {run.run_id} has made {count(missing, 'request')}, and none is in its log. "
+            "Workers write it unless `audit = false` is set."
+        )
+        return
+    if not report.requests:
+        say(f"The run {run.run_id} has made no requests.")
+        return
     print_line(
         f"{count(report.requests, 'request')} to {count(report.sites, 'site')} in {count(report.slots, 'slot')}; "
         f"at most {report.most_at_once} at once in one slot."
@@ -118,5 +130,5 @@ def _as_json(run: Run, report: Report) -> dict[str, object]:
             }
             for breach in report.breaches
         ],
-        "clean": report.clean,
+        "clean": _is_clean(run, report),
     }

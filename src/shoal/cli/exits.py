@@ -9,7 +9,7 @@ from shoal.cli.frame import say
 from shoal.cli.opening import is_absent, opened, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption
 from shoal.cli.text import count, duration, moment, print_json, print_line, table
-from shoal.clock import Moment, iso, millis
+from shoal.clock import MOST_SECONDS, Moment, iso, millis
 from shoal.errors import BadSettings, UsageError
 from shoal.exits import TOR, parse_exit
 from shoal.frontier.exits import ExitRecord, NewExit
@@ -19,10 +19,13 @@ from shoal.pools import pools_from, speaks_of_tor
 from shoal.settings import Settings
 from shoal.settings_file import load
 from shoal.task import DEFAULT_POOL, DIRECT
+from shoal.url import normalise
 
 app = typer.Typer(help="Exits: ways out, and how well each does.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="An exit's name, from `shoal exits list`.")]
+UNKNOWN = "No exit of that name is known here or in the store. `shoal exits list` shows those that are."
+
 SiteOption = Annotated[str | None, typer.Option("--site", metavar="SITE", help="Only for this site.")]
 
 
@@ -112,7 +115,9 @@ def remove(
 @app.command()
 def ban(
     name: NameArgument,
-    seconds: Annotated[float, typer.Option("--for", metavar="SECONDS", min=0.001, help="How long.")] = 3600.0,
+    seconds: Annotated[
+        float, typer.Option("--for", metavar="SECONDS", min=0.001, max=MOST_SECONDS, help="How long.")
+    ] = 3600.0,
     site: SiteOption = None,
     engine: EngineOption = None,
     config: ConfigOption = None,
@@ -126,11 +131,15 @@ def ban(
 
     _one_exit(name)
 
-    async def work(store: Engine) -> None:
+    async def work(store: Engine) -> bool:
+        known = await _is_known(name, store, load(config, {"engine": engine}))
         await store.exits.ban(name, millis(seconds), site)
+        return known
 
-    with_engine(engine, config, work)
+    known = with_engine(engine, config, work)
     say(f"{name} is not used {f'for {site}' if site else 'at all'} for {duration(seconds)}.")
+    if not known:
+        say(UNKNOWN)
 
 
 @app.command()
@@ -146,11 +155,15 @@ def release(
 
     _one_exit(name)
 
-    async def work(store: Engine) -> None:
+    async def work(store: Engine) -> bool:
+        known = await _is_known(name, store, load(config, {"engine": engine}))
         await store.exits.release(name, site)
+        return known
 
-    with_engine(engine, config, work)
+    known = with_engine(engine, config, work)
     say(f"{name} may be used again{f' for {site}' if site else ''}.")
+    if not known:
+        say(UNKNOWN)
 
 
 @app.command()
@@ -171,6 +184,7 @@ def check(
     from shoal.cli.exit_check import ExitCheck  # noqa: PLC0415 - brings aiohttp
     from shoal.cli.logs import configure_logs  # noqa: PLC0415 - slow to load, too
 
+    normalise(url)
     settings = load(config, {"engine": engine})
     configure_logs(settings)
     _, records = _known(settings, names or ())
@@ -217,6 +231,10 @@ def _known(settings: Settings, asked_for: Collection[str] = ()) -> tuple[Moment,
 async def _stored(settings: Settings) -> tuple[Moment, list[ExitRecord]]:
     async with opened(settings, create=False) as store:
         return await store.reader.now(), list(await store.exits.all())
+
+
+async def _is_known(name: str, store: Engine, settings: Settings) -> bool:
+    return name in pools_from(settings) or name in {record.name for record in await store.exits.all()}
 
 
 def _one_exit(name: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from shoal.clock import LENGTHS, Millis, millis, seconds_from
+from shoal.clock import LENGTHS, MOST_SECONDS, Millis, millis, seconds_from
 from shoal.errors import BadScraper, BadURL
 from shoal.request import Request
 from shoal.routes import MOST_PRIORITY
@@ -134,8 +134,8 @@ def _text(url: object, scraper: Scraper) -> str:
 
 
 def _ttl(request: Request, scraper: Scraper) -> Millis:
-    if not isinstance(request.ttl, int | float) or not 0 < request.ttl < float("inf"):
-        raise BadScraper(f"{_asks(request, scraper)} with ttl={request.ttl!r}; it must be above 0.")
+    if not isinstance(request.ttl, int | float) or not 0 < request.ttl <= MOST_SECONDS:
+        raise BadScraper(f"{_asks(request, scraper)} with ttl={request.ttl!r}; it must be above 0, and a year at most.")
     return millis(request.ttl)
 
 
@@ -145,8 +145,10 @@ def _every(request: Request, scraper: Scraper) -> Millis:
         every = seconds_from(every) if isinstance(every, str) else every
     if request.kind is Kind.FILE:
         raise BadScraper(f"{_asks(request, scraper)} as a file, with every={request.every!r}; that is for pages.")
-    if not isinstance(every, int | float) or isinstance(every, bool) or not 0 < every < float("inf"):
-        raise BadScraper(f"{_asks(request, scraper)} with every={request.every!r}; it must be {LENGTHS}, above 0.")
+    if not isinstance(every, int | float) or isinstance(every, bool) or not 0 < every <= MOST_SECONDS:
+        raise BadScraper(
+            f"{_asks(request, scraper)} with every={request.every!r}; it must be {LENGTHS}, above 0, a year at most."
+        )
     return millis(every)
 
 

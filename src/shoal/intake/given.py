@@ -65,11 +65,11 @@ def check_file(file: str | Path) -> None:
 def _lines_of(file: str | Path) -> Iterator[Iterator[str]]:
     """The lines of a file, read as they are needed. Bytes that are no UTF-8 stand for what makes a URL unusable."""
     if file == STDIN:
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # a TextIOWrapper here
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace")  # type: ignore[union-attr]  # a TextIOWrapper here
         yield iter(sys.stdin)
         return
     try:
-        stream = Path(file).open(encoding="utf-8", errors="replace")  # noqa: SIM115 - closed below
+        stream = Path(file).open(encoding="utf-8-sig", errors="replace")  # noqa: SIM115 - closed below
     except FileNotFoundError:
         raise UsageError(f"There is no file {str(file)!r}.") from None
     except OSError as error:

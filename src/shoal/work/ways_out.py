@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from shoal.clock import Clock
 from shoal.errors import EngineUnavailable, UsageError
 from shoal.fetch.http import HttpFetcher
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from shoal.work.worker import WorkerOptions
 
 LOOK_AT_EXITS_EVERY = 5.0
+
+log = structlog.get_logger("shoal")
 
 
 class WaysOut:
@@ -39,7 +43,7 @@ class WaysOut:
         self.book = ExitBook(options.exits, store, options.concurrency, guard=options.guard)
         self._tor: TorExit | None = None
         wanted = self.book.tor
-        if wanted is not None and any(scraper.exits in wanted.pools for scraper in scrapers):
+        if wanted is not None and any({scraper.exits, *_by_routes(scraper)} & {*wanted.pools} for scraper in scrapers):
             self._tor = TorExit(options.tor, wanted, self.book, store, clock, self._forget, held)
         self._opening: asyncio.Future[None] | None = None
         self._given_up = False
@@ -99,6 +103,9 @@ class WaysOut:
                     f"some in [exits.{scraper.exits}] of shoal.toml, or by `shoal exits add … --pool {scraper.exits}`."
                 )
 
+            for pool in sorted(_by_routes(scraper) - self.book.pools.keys()):
+                log.warning("no exits for a route: its URLs wait", scraper=scraper.name, pool=pool)
+
     async def _keep_exits(self) -> None:
         while True:
             await asyncio.sleep(LOOK_AT_EXITS_EVERY)
@@ -108,3 +115,7 @@ class WaysOut:
 
     async def _forget(self, name: str) -> None:
         await self._fetcher.forget(name)
+
+
+def _by_routes(scraper: Scraper) -> frozenset[str]:
+    return frozenset() if scraper.routes is None else scraper.routes.pools
