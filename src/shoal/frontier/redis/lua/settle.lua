@@ -244,7 +244,7 @@ local function end_task(run, line, name, lease, entry_at, rest)
     end
 end
 
--- A settlement that has more to say than that its task is done, or where there is more to be done than mostly.
+-- A settlement that says more than mostly, or where there is more to be done than mostly. Answers how many requests it was.
 local function settle_row(run, rows, at, lease, leases, from)
     local line, name, rest, about, requests = line_of(leases[from + 3]), leases[from + 5], rows[at + 4], -1, 1
     if rest == 0 then
@@ -277,26 +277,30 @@ local function count_done(run, line, worker, number)
     end
 end
 
--- Settlements of one run, which are those behind `place`. Those that only say that a task is done are counted together.
+-- Settlements of one run, which are those behind `place`. Those that only say that a task is done, and what came of it, are
+-- counted together.
 local function settle_rows(run, rows, place, packed, leases)
     local requests, received, stale, size = 0, 0, #late, #ended
     local may_be_plain, line, worker, plain = run.state ~= 'cancelled' and not run.rules.job, nil, nil, 0
     for at = 1, #rows, ROW do
         place = place + 1
-        local id, from = rows[at], LEASE * (place - 1)
+        local id, from, rest = rows[at], LEASE * (place - 1), rows[at + 4]
         if leases[from + 1] ~= run.number or done[id] then
             late[#late + 1] = place
         else
             size = size + 1
             done[id], ended[size] = true, id
             received = received + rows[at + 3]
-            if rows[at + 4] == 0 and may_be_plain and leases[from + 6] > 0
+            if may_be_plain and (rest == 0 or rest[1] == DONE and not rest[6]) and leases[from + 6] > 0
                     and free_packed(leases[from + 5], leases[from + 4], rows[at + 1], rows[at + 2]) then
                 if line ~= leases[from + 3] or worker ~= leases[from + 2] then
                     count_done(run, line, worker, plain)
                     line, worker, plain = leases[from + 3], leases[from + 2], 0
                 end
                 plain, requests = plain + 1, requests + 1
+                if rest ~= 0 then
+                    keep(run, rest[2], rest[3], rest[4], rest[5])
+                end
             else
                 requests = requests + settle_row(run, rows, at, packed[place], leases, from)
             end
