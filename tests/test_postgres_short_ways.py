@@ -67,7 +67,7 @@ async def stir(store: asyncpg.Connection, chance: random.Random) -> None:
             "UPDATE site SET delay = $2, crawl_delay = $3, pace = $4, site_delay = $5, begun_at = $6, "
             "begun_before = $7, blocked_until = $8, probing = $9, probe = $10, last_token = $11 WHERE id = $1",
             *(site, rarely(1000, 0), rarely(2000, 0), rarely(60, 0), rarely(chance.choice((500, 400_000)), 0)),
-            *(at(), at() - 3000, rarely(at(), 0)),
+            *(at() - rarely(500_000, 0), at() - 3000, rarely(at(), 0)),
             *(rarely(True, False), rarely(site, 0), chance.choice((site, 0))),
         )
         await store.execute("DELETE FROM slot WHERE site = $1", site)
@@ -130,7 +130,8 @@ async def test_done_tasks_of_different_sites_are_settled_as_any(store: asyncpg.C
         *(NOW + 1000, str(seed), LEASES),
     )
     tasks, tokens, runs = ([row[column] for row in taken] for column in range(3))
-    tokens[0] += 1  # a lease that does not stand
+    tokens[0] += 1  # neither this lease stands
+    runs[1] = "another"  # nor that
     started = [chance.choice((None, NOW - 1500, NOW - 5)) for _ in tasks]
     counts = [chance.randrange(3) for _ in tasks]
     items = [[f"https://{n}" for n in counts], ["a" if n else None for n in counts], counts, [b"[{}]" for _ in counts]]
@@ -147,5 +148,5 @@ async def test_done_tasks_of_different_sites_are_settled_as_any(store: asyncpg.C
         *(NOW, runs, tasks, tokens, started, counts, *items),
     )
     assert sorted(short[0][0][0]) == sorted(long[0][0][0])
-    assert 0 < len(short[0][0][0]) < len(tasks)
+    assert 0 < len(short[0][0][0]) <= len(tasks) - 2
     assert short[1] == long[1]

@@ -1,6 +1,7 @@
 -- Claim from one line as `draw` does, in the usual case: there is one exit, about which there is nothing to heed, and each
 -- site gives it one lease at a time. So the head of each list is all that can be claimed, nothing has to be ranked or
--- added up, and it costs half. One row per lease.
+-- added up, and it costs half. One row per lease. OFFSET 0: an UPDATE carries along the whole rows that it is joined with,
+-- so they are made small first.
 CREATE FUNCTION draw_heads(
     _now bigint, _horizon bigint, _line int, _auto_ack boolean, _exit text, _worker int, _tokens bigint[], _sites int[],
     _visits tid[]
@@ -53,13 +54,19 @@ BEGIN
         ) AS h
     ), given AS (
         UPDATE task
-        SET state = 2, token = h.token, worker = _worker, exit = _exit, lease_until = _now + h.lease
-        FROM heads AS h
-        WHERE task.ctid = h.task_at AND h.leased
-    ), aside AS (
-        UPDATE task SET state = 3 FROM heads AS h WHERE task.ctid = h.task_at AND h.held
+        SET state = h.state, token = h.token, worker = h.worker, exit = h.exit, lease_until = h.lease_until
+        FROM (
+            SELECT h.task_at, 2 AS state, h.token, _worker AS worker, _exit AS exit, _now + h.lease AS lease_until
+            FROM heads AS h
+            WHERE h.leased
+            UNION ALL
+            SELECT h.task_at, 3, NULL, NULL, NULL, NULL FROM heads AS h WHERE h.held
+        ) AS h
+        WHERE task.ctid = h.task_at
     ), ended AS (
-        DELETE FROM task USING heads AS h WHERE task.ctid = h.task_at AND (h.expired OR h.cancelled)
+        DELETE FROM task
+        USING (SELECT h.task_at FROM heads AS h WHERE h.expired OR h.cancelled OFFSET 0) AS h
+        WHERE task.ctid = h.task_at
     ), counted AS (
         INSERT INTO tally_change (run, line, waiting, live, leased, done, expired, cancelled)
         SELECT h.run, _line, -count(*) FILTER (WHERE NOT h.held), count(*) FILTER (WHERE h.leased),
@@ -73,8 +80,10 @@ BEGIN
         UPDATE slot
         SET begun_at = h.begun_after, begun_before = h.begun_at, live = h.live + 1, last_at = _now, last_token = h.token,
             probe = CASE WHEN slot.probing THEN h.token ELSE 0 END
-        FROM heads AS h
-        WHERE slot.ctid = h.slot_at AND h.leased
+        FROM (
+            SELECT h.slot_at, h.begun_after, h.begun_at, h.live, h.token FROM heads AS h WHERE h.leased OFFSET 0
+        ) AS h
+        WHERE slot.ctid = h.slot_at
     ), first_taken AS (
         INSERT INTO slot (site, exit, begun_at, begun_before, live, last_at, last_token)
         SELECT h.site, _exit, h.begun_after, h.begun_at, 1, _now, h.token FROM heads AS h
@@ -83,20 +92,31 @@ BEGIN
         UPDATE site
         SET begun_at = CASE WHEN h.site_delay > 0 THEN h.begun_after ELSE site.begun_at END,
             begun_before = h.site_begun, last_token = h.token, probe = CASE WHEN h.site_probing THEN h.token ELSE 0 END
-        FROM heads AS h
-        WHERE site.ctid = h.site_at AND h.leased AND (h.site_delay > 0 OR h.site_probing)
+        FROM (
+            SELECT h.site_at, h.site_delay, h.begun_after, h.site_begun, h.token, h.site_probing FROM heads AS h
+            WHERE h.leased AND (h.site_delay > 0 OR h.site_probing)
+            OFFSET 0
+        ) AS h
+        WHERE site.ctid = h.site_at
     ), put_off AS (
         UPDATE visit
-        SET ready = h.ready - (h.id IS NOT NULL)::int, floor = greatest(h.place + 1, h.floor),
-            due_at = CASE WHEN h.site_probing AND h.leased THEN _now + h.lease
-                          ELSE greatest(CASE WHEN h.leased AND h.site_delay > 0 THEN h.begun_after + h.site_delay ELSE h.next_at END,
-                                        _now,
-                                        CASE WHEN h.leased OR h.room <= 0 THEN _now + greatest(h.lease, h.pace) ELSE h.free_at END)
-                     END
-        FROM heads AS h
-        WHERE visit.ctid = h.visit_at AND (h.id IS NULL OR h.ready > 1)
+        SET ready = h.ready, floor = h.floor, due_at = h.due_at
+        FROM (
+            SELECT h.visit_at, h.ready - (h.id IS NOT NULL)::int AS ready, greatest(h.place + 1, h.floor) AS floor,
+                   CASE WHEN h.site_probing AND h.leased THEN _now + h.lease
+                        ELSE greatest(
+                            _now, CASE WHEN h.leased AND h.site_delay > 0 THEN h.begun_after + h.site_delay ELSE h.next_at END,
+                            CASE WHEN h.leased OR h.room <= 0 THEN _now + greatest(h.lease, h.pace) ELSE h.free_at END)
+                   END AS due_at
+            FROM heads AS h
+            WHERE h.id IS NULL OR h.ready > 1
+            OFFSET 0
+        ) AS h
+        WHERE visit.ctid = h.visit_at
     ), finished AS (
-        DELETE FROM visit USING heads AS h WHERE visit.ctid = h.visit_at AND h.id IS NOT NULL AND h.ready <= 1
+        DELETE FROM visit
+        USING (SELECT h.visit_at FROM heads AS h WHERE h.id IS NOT NULL AND h.ready <= 1 OFFSET 0) AS h
+        WHERE visit.ctid = h.visit_at
     )
     SELECT h.id, h.token, _exit, h.start_at,
            h.start_at + CASE WHEN h.site_delay = 0 OR h.start_window = 0 THEN h.lease / 2 ELSE h.start_window END,

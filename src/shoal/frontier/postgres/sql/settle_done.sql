@@ -1,5 +1,6 @@
 -- Give effect to settlements as `settle` does, in the usual case: each says that its task is done and tells nothing about
--- the site's pace, and each is of a site of its own. So nothing has to be added up by slot or site, and it costs half.
+-- the site's pace, and each is of a site of its own. So nothing has to be added up by slot or site, and it costs less.
+-- OFFSET 0: as in `draw_heads`.
 CREATE FUNCTION settle_done(
     _now bigint, _run_id text[], _task bigint[], _token bigint[], _started bigint[], _requests int[], _received bigint[],
     _refused int[], _duplicates int[], _url text[], _group text[], _n int[], _body bytea[]
@@ -25,15 +26,15 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT * FROM task WHERE task.id = u.task AND task.token = u.token OFFSET 0) AS t
         CROSS JOIN LATERAL (
-            SELECT run.state = 'cancelled' AS cancelled FROM run
-            WHERE run.id = t.run AND run.run_id = u.run_id OFFSET 0) AS r
+            SELECT run.run_id, run.state = 'cancelled' AS cancelled FROM run WHERE run.id = t.run OFFSET 0) AS r
         CROSS JOIN LATERAL (SELECT line.auto_ack FROM line WHERE line.id = t.line OFFSET 0) AS l
         CROSS JOIN LATERAL (SELECT * FROM site WHERE site.id = t.site OFFSET 0) AS s
         CROSS JOIN LATERAL (
             SELECT slot.ctid, slot.* FROM slot WHERE slot.site BETWEEN t.site AND t.site AND slot.exit = t.exit
             ORDER BY slot.site DESC, slot.exit DESC LIMIT 1) AS k
+        WHERE r.run_id = u.run_id
     ), ended AS (
-        DELETE FROM task USING standing AS d WHERE task.id = d.id
+        DELETE FROM task USING (SELECT d.id FROM standing AS d OFFSET 0) AS d WHERE task.id = d.id
     ), stored AS (
         INSERT INTO item (id, run, n, url, group_name, body)
         SELECT ((pg_current_xact_id()::text::bigint + (SELECT g.shift FROM ledger AS g)) << 20) + d.nth, d.run, d.n, d.url,
@@ -53,7 +54,7 @@ BEGIN
         UPDATE slot
         SET live = slot.live - 1, last_at = _now, begun_at = d.begun_at, begun_before = d.begun_before,
             probing = slot.probing AND NOT (d.probed AND d.began), probe = CASE WHEN d.probed THEN 0 ELSE slot.probe END
-        FROM standing AS d
+        FROM (SELECT d.slot_at, d.begun_at, d.begun_before, d.probed, d.began FROM standing AS d OFFSET 0) AS d
         WHERE slot.ctid = d.slot_at
     ), sites AS (
         UPDATE site
@@ -62,8 +63,12 @@ BEGIN
             probe = CASE WHEN d.site_probed THEN 0 ELSE site.probe END,
             probing = site.probing AND NOT (d.site_probed AND d.began),
             blocked_until = CASE WHEN d.site_probed AND d.began THEN 0 ELSE site.blocked_until END
-        FROM standing AS d
-        WHERE site.id = d.site AND (d.site_delay > 0 OR d.site_probed)
+        FROM (
+            SELECT d.site, d.site_delay, d.site_begun, d.site_before, d.site_probed, d.began FROM standing AS d
+            WHERE d.site_delay > 0 OR d.site_probed
+            OFFSET 0
+        ) AS d
+        WHERE site.id = d.site
     ), moved AS (
         -- Whoever waits for one of these sites may come as early as that, but not before others.
         UPDATE visit
@@ -87,6 +92,7 @@ BEGIN
                 SELECT visit.ctid, visit.due_at FROM visit WHERE _lines IS NULL AND visit.site = m.site
             ) AS v
             WHERE v.due_at > m.due_at
+            OFFSET 0
         ) AS m
         WHERE visit.ctid = m.visit_at
     )
