@@ -25,6 +25,7 @@ TABLES = {
     "slot": "*",
     "site": "*",
     "visit": "*",
+    "ending": "*",
     "item": "id & 1048575, run, n, url, group_name, body",
     "tally_change": "run, line, waiting, leased, live, done, dead, expired, dropped, cancelled, items, requests, "
     "received, retries, snoozes, duplicates, refused",

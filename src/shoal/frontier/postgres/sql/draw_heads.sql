@@ -41,6 +41,7 @@ BEGIN
                    CASE WHEN w.site_delay = 0 THEN w.begun_at
                         ELSE greatest(_now, w.next_at, w.free_at) + start_window(w.pace, w.site_delay) END AS begun_after,
                    t.task_at, t.id, t.run, t.place, t.priority, t.depth, t.attempts, t.crashes, t.url, t.handler, t.extra,
+                   t.expires_at,
                    r.run_id, r.state = 'paused' AS held, r.state = 'cancelled' AS cancelled,
                    r.state NOT IN ('paused', 'cancelled') AND (t.expires_at <= _now) IS TRUE AS expired,
                    coalesce(r.state NOT IN ('paused', 'cancelled') AND (t.expires_at <= _now) IS NOT TRUE, false) AS leased
@@ -67,6 +68,13 @@ BEGIN
         DELETE FROM task
         USING (SELECT h.task_at FROM heads AS h WHERE h.expired OR h.cancelled OFFSET 0) AS h
         WHERE task.ctid = h.task_at
+    ), otherwise AS (
+        INSERT INTO ending
+        SELECT e.*
+        FROM heads AS h
+        CROSS JOIN LATERAL ending_of(h.run, h.url, h.extra, CASE WHEN h.expired THEN 'expired' ELSE 'cancelled' END,
+                                     CASE WHEN h.expired THEN h.expires_at ELSE _now END, NULL) AS e
+        WHERE h.expired OR h.cancelled
     ), counted AS (
         INSERT INTO tally_change (run, line, waiting, live, leased, done, expired, cancelled)
         SELECT h.run, _line, -count(*) FILTER (WHERE NOT h.held), count(*) FILTER (WHERE h.leased),

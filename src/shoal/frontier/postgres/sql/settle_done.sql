@@ -35,6 +35,13 @@ BEGIN
         WHERE r.run_id = u.run_id
     ), ended AS (
         DELETE FROM task USING (SELECT d.id FROM standing AS d OFFSET 0) AS d WHERE task.id = d.id
+    ), otherwise AS (
+        INSERT INTO ending
+        SELECT e.*
+        FROM standing AS d
+        CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = d.id OFFSET 0) AS t
+        CROSS JOIN LATERAL ending_of(t.run, t.url, t.extra, 'cancelled', _now, NULL) AS e
+        WHERE d.cancelled AND NOT d.auto_ack
     ), stored AS (
         INSERT INTO item (id, run, n, url, group_name, body)
         SELECT ((pg_current_xact_id()::text::bigint + (SELECT g.shift FROM ledger AS g)) << 20) + d.nth, d.run, d.n, d.url,
