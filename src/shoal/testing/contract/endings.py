@@ -50,24 +50,50 @@ class EndingContract:
             for name in ("a.example/ready", "b.example/late", "c.example/1"):
                 found = await find(scene, name)
                 assert (found.state, found.ended_at) == (State.EXPIRED, over), (name, noticed)
+            await scene.advance(100)
             await scene.claim(9)
             await scene.sweep_all()
         assert (await scene.counters()).expired == 3
         assert (await find(scene, "a.example/8")).state is State.WAITING
 
     async def test_expired_far_behind_in_line(self, harness: Harness) -> None:
+        """One by one, and many in a row; between those that wait, are done, or are cancelled with their run later."""
+        for run, ends_as in (("drained", State.DONE), ("cancelled", State.CANCELLED)):
+            scene = Scene(harness)
+            await scene.open_run(run, delay=0)
+            short = {place for place in range(100) if place % 2 or 20 < place < 60}
+            await scene.put(
+                *(page(f"a.example/{place}", ttl=500 if place in short else None) for place in range(100)), run=run
+            )
+            await scene.put(
+                *(page(f"b.example/{place}", ttl=500 if place < 50 else None) for place in range(60)), run=run
+            )
+            await scene.advance(500)
+            await scene.sweep_all()
+            expected = {
+                f"a.example/{place}": State.EXPIRED if place in short else State.WAITING for place in range(100)
+            }
+            expected |= {f"b.example/{place}": State.EXPIRED if place < 50 else State.WAITING for place in range(60)}
+            assert {name: (await find(scene, name, run)).state for name in expected} == expected
+            if ends_as is State.CANCELLED:
+                await scene.frontier.cancel_run(run)
+                await scene.sweep_all()
+            else:
+                await scene.drain()
+            expected = {name: ends_as if state is State.WAITING else state for name, state in expected.items()}
+            assert {name: (await find(scene, name, run)).state for name in expected} == expected
+
+    async def test_expired_where_a_claim_meets_it(self, harness: Harness) -> None:
+        """More have expired than a claim looks through beforehand; what it meets at the head ends there."""
         scene = Scene(harness)
-        await scene.open_run(delay=0)
-        await scene.put(*(page(f"a.example/{place}", ttl=500 if place % 2 else None) for place in range(60)))
-        await scene.advance(500)
-        await scene.sweep_all()
-        assert [(await find(scene, f"a.example/{place}")).state for place in (0, 1, 58, 59)] == [
-            State.WAITING, State.EXPIRED, State.WAITING, State.EXPIRED
-        ]  # fmt: skip
-        await scene.drain()
-        assert [(await find(scene, f"a.example/{place}")).state for place in (0, 1, 58, 59)] == [
-            State.DONE, State.EXPIRED, State.DONE, State.EXPIRED
-        ]  # fmt: skip
+        await scene.open_run(delay=0, concurrency=20)
+        now = await scene.now()
+        await scene.put(*(page(f"a.example/{place}", ttl=5_000 - place) for place in range(1_100)))
+        await scene.advance(5_000)
+        assert await scene.claim(20) == []
+        for place in range(25):
+            found = await find(scene, f"a.example/{place}")
+            assert (found.state, found.ended_at) == (State.EXPIRED, now + 5_000 - place)
 
     async def test_cancelled_with_its_run(self, harness: Harness) -> None:
         """Ready, delayed, held back by a pause, leased and settled, leased and lost. What was done stays done."""
