@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -19,6 +20,8 @@ import pytest
 from command_line import shoal
 from gateway_process import Reply, Served, open_shop, served
 from servers.proxy import running_proxy
+from shoal.gateway import http
+from shoal.gateway.answer import Problem
 from shoal.gateway.models import Job
 
 CART = {"items": ["milk", "eggs", "bread"], "zipcode": "10001"}
@@ -243,6 +246,78 @@ class TestBadRequests:
         many = ["x"] * 100_000
         assert "at most 50" in problem(gateway.ask("/cart", {"items": many, "zipcode": "1"}), 422, "bad-input")
         problem(gateway.ask("/jobs", {"scraper": "plain", "urls": many}), 422, "job-too-large")
+
+    @pytest.mark.parametrize("size", [2_000_000, 10_000_000])
+    def test_whoever_sends_a_large_body_to_its_end_is_told_that_it_is_too_large(self, idle: Served, size: int) -> None:
+        """Most clients look at the answer only then; if the line had been cut, they would never see it."""
+        for path in ("/cart", "/jobs"):
+            problem(idle.ask(path, b"x" * size), 413, "body-too-large")
+
+    def test_a_body_that_does_not_come(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(http, "BODY_WITHIN", 0.01)
+        parts = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+
+        async def receive() -> dict[str, object]:
+            for part in parts:
+                return part
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+        with pytest.raises(Problem) as told:
+            asyncio.run(http.read_body({"headers": []}, receive, 100))
+        assert (told.value.status, told.value.kind) == (408, "body-too-slow")
+
+    @pytest.mark.parametrize(
+        ("sent", "status", "kind"),
+        [
+            (b"GET /health HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 1_000_000, 431, "headers-too-large"),
+            (b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X-Many: a\r\n" * 100_000, 431, "headers-too-large"),
+            (b"\x16\x03\x01\x02 hello\r\n\r\n", 400, "bad-http"),
+            (b"POST /cart HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400, "bad-http"),
+        ],
+    )
+    def test_what_is_hardly_http_is_a_problem_too(self, idle: Served, sent: bytes, status: int, kind: str) -> None:
+        host, port = idle.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), 10) as client:
+            with contextlib.suppress(ConnectionError):  # it hangs up in the middle
+                client.sendall(sent)
+            with contextlib.suppress(ConnectionError):
+                answer = client.recv(1000)
+                assert answer.startswith(b"HTTP/1.1 %d " % status), answer
+                assert f'"type":"tag:shoal,2026:{kind}"'.encode() in answer
+        assert idle.ask("/health/live").status == 204
+
+    def test_a_slash_at_the_end_means_nothing(self, idle: Served) -> None:
+        job_id = idle.submit("/cart/", CART)
+        order = {"scraper": "plain", "urls": ["http://127.0.0.1:9/"]}
+        assert idle.ask("/jobs/", order).status == 202
+        for path in (f"/results/{job_id}/", f"/jobs/{job_id}/"):
+            assert idle.ask(path).body["job_id"] == job_id
+        assert idle.ask(f"/jobs/{job_id}/items/").body["items"] == []
+        assert idle.ask(f"/jobs/{job_id}/", method="DELETE").body["status"] == "cancelled"
+        assert idle.ask("/health/live/").status == 204
+
+    def test_head_is_get_without_the_body(self, idle: Served) -> None:
+        job_id = idle.submit("/cart", CART)
+        for path in (f"/results/{job_id}", f"/jobs/{job_id}/items", "/health", "/metrics", "/scrapers", "/docs"):
+            got, told = idle.ask(path), idle.ask(path, method="HEAD")
+            assert (told.status, told.raw) == (got.status, b""), path
+            assert told.headers["content-type"] == got.headers["content-type"]
+        assert idle.ask(f"/results/{NOBODY}", method="HEAD").status == 404
+        assert idle.ask(f"/jobs/{job_id}/events", method="HEAD").status == 405
+        assert idle.ask("/cart", method="HEAD").status == 405
+
+    def test_one_of_several_versions_that_are_known(self, idle: Served) -> None:
+        job_id = idle.submit("/cart", CART)
+        idle.ask(f"/jobs/{job_id}", method="DELETE")
+        tag = idle.ask(f"/results/{job_id}").headers["etag"]
+        assert tag != 'W/"0"'
+        for known, status in ((f'"x", {tag}', 304), (f'W/"0",{tag}', 304), ('W/"0", "x"', 200), ("", 200), (",", 200)):
+            assert idle.ask(f"/results/{job_id}", If_None_Match=known).status == status, known
+
+    def test_names_that_nobody_would_read_are_cut(self, idle: Served) -> None:
+        answer = idle.ask("/jobs", {"scraper": "x" * 5_000, "urls": []})
+        assert len(problem(answer, 404, "unknown-scraper")) < 500
 
     @pytest.mark.parametrize("path", ["/cart", "/jobs"])
     def test_a_large_body_is_refused_without_being_read(self, idle: Served, path: str) -> None:

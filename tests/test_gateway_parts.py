@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from shoal.frontier.jobs import ANY, Backlog, JobStatus, NewJob, Submitted
 from shoal.frontier.protocol import Ask, Item
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
 from shoal.gateway import bench as bench_module
-from shoal.gateway import submitting
+from shoal.gateway import connection, server, submitting
 from shoal.gateway.answer import Problem
 from shoal.gateway.bench import Bench, TooBusy
 from shoal.gateway.coalescing import Coalesced
@@ -293,6 +294,29 @@ async def test_submissions_are_turned_away_before_they_pile_up(
     turned_away = [answer for answer in answers if isinstance(answer, Problem)]
     assert {problem.kind for problem in turned_away} == {"overloaded"}
     assert 0 < len(turned_away) < 40
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: x\r\n"])
+async def test_whoever_does_not_say_what_he_wants_is_hung_up_on(
+    engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_WITHIN", 0.1)
+    monkeypatch.setattr(server, "LOOK_FOR_THE_SLOW", 0.02)
+    gateway = server.GatewayProcess(engine, [shop()], GatewayOptions())
+    at = server.listening("127.0.0.1", 0, shared=False)
+    running = asyncio.create_task(gateway.run(at))
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(ConnectionError):
+                reader, writer = await asyncio.open_connection(*at.getsockname())
+                break
+            await asyncio.sleep(0.01)
+        writer.write(said)
+        told = await reader.read()
+        writer.close()
+        gateway.stop()
+        await running
+    assert told.startswith(b"HTTP/1.1 408 ")
 
 
 async def test_a_full_queue_takes_no_more(service: Service) -> None:

@@ -36,11 +36,13 @@ class Gateway:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._named = {name for name, offer in service.offers.items() if offer.scraper.input and name not in TAKEN}
+        self._own = TAKEN | self._named
         self._metrics = Metrics(service)
         self._submissions, self._looks = Pushback(SUBMISSIONS), Pushback(LOOKS)
         self._ordinary = ordinary_app(service, self._metrics, self._named)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope = self._as_meant(scope)
         route, answering = self._hot(scope, receive)
         if answering is None:
             await self._ordinary(scope, receive, self._counting(send))
@@ -55,7 +57,19 @@ class Gateway:
             log.exception("a request could not be answered", route=route)
             answer = broken().answer()
         self._metrics.count(route, answer.status)
-        await send_answer(send, answer)
+        await send_answer(send, answer, receive if answer.status == 413 else None)
+
+    def _as_meant(self, scope: Scope) -> Scope:
+        """A slash at the end means nothing here, and whoever asks with HEAD is told what GET would be: the server
+        leaves the body out. Not of a stream of events, which would be awaited to its end."""
+        path, method = scope["path"], scope["method"]
+        if path.endswith("/") and path.split("/")[1] in self._own:
+            path = path.rstrip("/")
+        if method == "HEAD" and not path.endswith("/events"):
+            method = "GET"
+        if path == scope["path"] and method == scope["method"]:
+            return scope
+        return {**scope, "path": path, "method": method}
 
     def _hot(self, scope: Scope, receive: Receive) -> tuple[str, Awaitable[Answer] | None]:
         path: str = scope["path"]

@@ -138,6 +138,6 @@ def _wait(scope: Scope, most: float) -> float:
 
 
 def _known(text: str | None) -> int | None:
-    """The version that the client has, by its If-None-Match; None = none that we gave."""
-    found = _ETAG.fullmatch(text.strip()) if text else None
-    return int(found[1]) if found else None
+    """The newest version that the client has, by its If-None-Match; None = none that we gave."""
+    tags = text.split(",") if text else ()
+    return max((int(found[1]) for tag in tags if (found := _ETAG.fullmatch(tag.strip()))), default=None)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
 from shoal.gateway.answer import Answer, Problem
+
+BODY_WITHIN = 30.0
+"""Seconds after which a body must be there."""
+
+HEARD_OUT_FOR = 5.0
+MOST_HEARD_OUT = 64 * 1024 * 1024
+"""Seconds and bytes for which a client is heard out whose body is too large."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -38,19 +47,40 @@ def query(scope: Scope) -> dict[str, str]:
 
 
 async def read_body(scope: Scope, receive: Receive, most: int) -> bytes:
-    """The whole body. Raises Problem 413 as soon as it is clear that it is larger than `most`, and ClientGone."""
+    """The whole body. Raises Problem 413 as soon as it is clear that it is larger than `most`, 408 if it does not come
+    in time, and ClientGone."""
     announced = header(scope, b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > most:
         raise too_large(most)
     message = await receive()
     body: bytes = message.get("body", b"")
-    while message["type"] == "http.request" and message.get("more_body"):
+    if message["type"] == "http.request" and message.get("more_body"):
+        try:
+            async with asyncio.timeout(BODY_WITHIN):
+                return await _read_on(receive, body, most)
+        except TimeoutError:
+            raise Problem(
+                408, "body-too-slow", f"A body must be there within {BODY_WITHIN:.0f} seconds.",
+                headers=((b"connection", b"close"),),
+            ) from None  # fmt: skip
+    if message["type"] != "http.request":
+        raise ClientGone
+    if len(body) > most:
+        raise too_large(most)
+    return body
+
+
+async def _read_on(receive: Receive, body: bytes, most: int) -> bytes:
+    """The rest of a body that comes in parts."""
+    more = True
+    while more:
         if len(body) > most:
             raise too_large(most)
         message = await receive()
+        if message["type"] != "http.request":
+            raise ClientGone
         body += message.get("body", b"")
-    if message["type"] != "http.request":
-        raise ClientGone
+        more = message.get("more_body", False)
     if len(body) > most:
         raise too_large(most)
     return body
@@ -63,12 +93,29 @@ def too_large(most: int) -> Problem:
     )
 
 
-async def send_answer(send: Send, answer: Answer) -> None:
-    """Send a whole response at once."""
+async def hear_out(receive: Receive) -> None:
+    """Let a client finish that talks on although it has its answer: it may not look at that before. Not for ever."""
+    heard = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HEARD_OUT_FOR):
+            while heard < MOST_HEARD_OUT:
+                message = await receive()
+                if message["type"] != "http.request" or not message.get("more_body"):
+                    return
+                heard += len(message.get("body", b""))
+
+
+async def send_answer(send: Send, answer: Answer, receive: Receive | None = None) -> None:
+    """Send a whole response at once. `receive`: from a client that may not have finished yet, and is heard out."""
     headers = [*answer.headers]
     if answer.body:
         headers += [(b"content-type", answer.kind)]
     if answer.status not in (204, 304):
         headers += [(b"content-length", b"%d" % len(answer.body))]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+    if receive is not None:
+        await send({"type": "http.response.body", "body": answer.body, "more_body": True})
+        await hear_out(receive)
+        await send({"type": "http.response.body", "body": b""})
+    else:
+        await send({"type": "http.response.body", "body": answer.body})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import socket
@@ -11,6 +12,7 @@ import uvicorn
 
 from shoal.frontier.jobs import Store
 from shoal.gateway.app import application
+from shoal.gateway.connection import Connection
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.room import Room, room_for_clients
 from shoal.gateway.service import Service
@@ -20,6 +22,9 @@ BACKLOG = 4096
 COLLECTED = (50_000, 10, 50)
 """Clients that wait are many objects that live for long. By Python's own thresholds all of them would be looked through
 again and again: with 12,000 clients that was half of the time of a process."""
+
+LOOK_FOR_THE_SLOW = 5.0
+"""Seconds between two looks for clients who do not say what they want."""
 
 GRACE = 5
 """Seconds that clients are given to take their answers when the gateway ends."""
@@ -56,7 +61,7 @@ class GatewayProcess:
         config = uvicorn.Config(
             Room(application(self._service), self._connections, room_for_clients()),
             loop="none",
-            http="httptools",
+            http=Connection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -76,8 +81,18 @@ class GatewayProcess:
     async def run(self, at: socket.socket) -> None:
         """Serve on this socket until stopped."""
         gc.set_threshold(*COLLECTED)
-        async with self._service.running():
+        async with self._service.running(), asyncio.TaskGroup() as group:
+            watching = group.create_task(self._hang_up_on_the_slow())
             await self._server.serve(sockets=[at])
+            watching.cancel()
+
+    async def _hang_up_on_the_slow(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_FOR_THE_SLOW)
+            now = asyncio.get_running_loop().time()
+            for connection in list(self._server.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.hang_up_if_slow(now)
 
     def stop(self) -> None:
         """Take no more clients, answer those who wait, and end."""

@@ -118,7 +118,7 @@ class Service:
         offer = self.offers.get(scraper)
         if offer is None:
             known = ", ".join(sorted(self.offers))
-            raise Problem(404, "unknown-scraper", f"There is no scraper {scraper!r} here; there are {known}.")
+            raise Problem(404, "unknown-scraper", f"There is no scraper {scraper[:100]!r} here; there are {known}.")
         require(key, Scope.SUBMIT, scraper)
         self._check_room(offer)
         if idempotency_key is not None:
