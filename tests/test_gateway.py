@@ -602,6 +602,13 @@ class TestKeys:
 
 
 class TestTheCommand:
+    def test_a_store_that_cannot_be_opened_is_all_that_is_said(self, idle: Served) -> None:
+        for engine in ("mysql://x", "sqlite:////nowhere/shoal.db", "redis://127.0.0.1:9/0"):
+            answer = shoal("serve", f"{idle.folder}/shop.py", "--port", "0", "--engine", engine)
+            assert (answer.returncode, answer.stdout) == (2, "")
+            assert answer.stderr.startswith("shoal: ")
+            assert answer.stderr.count("\n") == 1
+
     def test_a_port_that_is_taken(self, idle: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(idle.folder)
         port = idle.url.rsplit(":", 1)[1]

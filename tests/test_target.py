@@ -125,6 +125,7 @@ def test_an_error_below_the_file_names_the_file_below() -> None:
     [
         ("missing.py", "There is no file 'missing.py'."),
         ("folder/", "folder/ is a folder; name a file in it, such as folder/books.py."),
+        (".", ". is a folder; name a file in it, such as ./books.py."),
         ("missing.module:x", "There is no module 'missing'; for a file write `file.py` or `file.py:name`."),
         ("two.py:third", "two.py has no scraper 'third'; it has books, films."),
         ("two.py:", "The target 'two.py:' is not complete; write"),

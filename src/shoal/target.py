@@ -33,7 +33,7 @@ class Target:
 
     @property
     def is_file(self) -> bool:
-        return self.place.endswith(".py") or "/" in self.place
+        return self.place.endswith(".py") or "/" in self.place or self.place in (".", "..")
 
 
 def load_scraper(target: str) -> Scraper:

@@ -80,16 +80,16 @@ class Serving:
                 crews.append(self._crew(command, serve.processes, "gateway", {SHARED_FOLDER: folder}))
             if self._with_workers:
                 crews.append(self._crew(self._child("worker"), serve.workers, "worker", {}))
-            if not self._quiet:
-                self._announce(serve.host, port)
             try:
-                return await self._serve(None if several else at, crews)
+                return await self._serve(None if several else at, port, crews)
             finally:
                 at.close()
 
-    async def _serve(self, at: socket.socket | None, crews: list[Crew]) -> int:
-        """In this process, if `at` is given; and whatever the crews do."""
+    async def _serve(self, at: socket.socket | None, port: int, crews: list[Crew]) -> int:
+        """In this process, if `at` is given; and whatever the crews do. Announced when the store is open."""
         async with opened_store(self._settings) as store:
+            if not self._quiet:
+                self._announce(self._settings.serve.host, port)
             gateway = GatewayProcess(store, self._scrapers, options_from(self._settings)) if at is not None else None
             tasks: list[asyncio.Task[None]] = []
 
