@@ -82,5 +82,9 @@ class Exits(Protocol):
         ...
 
     async def release(self, name: str, site: str | None = None) -> None:
-        """Undo bans and quarantine: of one site, or of all of them and of the exit itself. The paces stay."""
+        """Undo bans and quarantine: of one site, or of all of them and of the exit itself. The paces stay.
+
+        Where several exits were limited and the whole site waits, it waits no more, and one request goes first; what
+        the other exits were told still counts for them.
+        """
         ...

@@ -9,7 +9,7 @@ from shoal.frontier.postgres.address import Address, quoted
 from shoal.frontier.postgres.statements import FUNCTIONS, LOOKS, MOVES, PLANNED, STATEMENTS, VERBS
 from shoal.frontier.schema import Schema, steps
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 OLDEST_SERVER = 130000
 _LOCK = 0x53484F41  # "SHOA"
 

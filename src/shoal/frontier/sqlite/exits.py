@@ -66,4 +66,5 @@ def _release(tx: Transaction, name: str, site: str | None) -> None:
     if sites:
         tx.run("free_slots_of", exit=name, sites=sites)
         tx.run("end_limits_of", exit=name, sites=sites)
+        tx.run("open_limited_sites", sites=sites)
         tx.write_rows("move_visits", [(number, tx.now) for number in sites])

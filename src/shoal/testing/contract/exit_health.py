@@ -11,7 +11,7 @@ from shoal.frontier.exits import QUARANTINE_AFTER, QUARANTINE_FIRST, NewExit
 from shoal.outcome import Done, Settlement
 from shoal.task import Lease
 from shoal.testing.contract.harness import Capability, Harness, needs
-from shoal.testing.contract.scene import Scene, done, exit_failed, given_back, names, pages, settle
+from shoal.testing.contract.scene import Scene, done, exit_failed, given_back, names, pages, settle, snoozed
 
 PROXY = NewExit("p1:8080", "http://user:secret@p1:8080", ("default", "shops"))
 
@@ -198,6 +198,21 @@ class ExitHealthContract:
         assert await scene.claim(9, exits=("one",)) == []
         await scene.engine.exits.release("one")
         assert sorted(names(await scene.claim(9, exits=("one",)))) == ["a.example/0", "b.example/0"]
+
+    async def test_release_opens_a_site_that_waits_as_a_whole(self, harness: Harness) -> None:
+        """Or nothing could be done about a server that once asked its visitors to come back in a thousand years."""
+        scene = Scene(harness)
+        await scene.open_run(delay=0, limit_exits=2)
+        await scene.put(*pages("a.example", 9))
+        for lease in await scene.claim(2, exits=("one", "two")):
+            await scene.settle(snoozed(lease, 10**14))
+        await scene.advance(60_000)
+        assert await scene.claim(9, exits=("one", "two", "three")) == []
+        await scene.engine.exits.release("one", "a.example")
+        [probe] = await scene.claim(9, exits=("one", "two"))
+        assert probe.exit == "one", "the other one was told to wait"
+        await scene.settle(done(probe))
+        assert {lease.exit for lease in await scene.claim(9, exits=("one", "two"))} == {"one"}
 
     async def test_a_ban_can_come_before_the_site(self, harness: Harness) -> None:
         scene = Scene(harness)

@@ -147,6 +147,10 @@ function limits.lift(site, exit)
     if limit then
         limit[L_BAN], limit[L_UNTIL] = 0, min(limit[L_UNTIL], now)
         limit[L_PROBE], limit[L_PROBE_UNTIL] = 0, 0
+        local whole = limit_of(site, WHOLE_SITE)
+        if whole then -- one request goes first
+            whole[L_UNTIL] = min(whole[L_UNTIL], now)
+        end
     end
     return limit ~= nil
 end

@@ -1,0 +1,2 @@
+-- No table changes: the release of an exit opens the sites that wait as a whole.
+SELECT 1;
