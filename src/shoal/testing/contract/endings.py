@@ -83,10 +83,11 @@ class EndingContract:
             expected = {name: ends_as if state is State.WAITING else state for name, state in expected.items()}
             assert {name: (await find(scene, name, run)).state for name in expected} == expected
 
-    async def test_expired_where_a_claim_meets_it(self, harness: Harness) -> None:
+    @pytest.mark.parametrize("concurrency", [1, 20])
+    async def test_expired_where_a_claim_meets_it(self, harness: Harness, concurrency: int) -> None:
         """More have expired than a claim looks through beforehand; what it meets at the head ends there."""
         scene = Scene(harness)
-        await scene.open_run(delay=0, concurrency=20)
+        await scene.open_run(delay=0, concurrency=concurrency)
         now = await scene.now()
         await scene.put(*(page(f"a.example/{place}", ttl=5_000 - place) for place in range(1_100)))
         await scene.advance(5_000)
