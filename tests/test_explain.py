@@ -170,7 +170,7 @@ async def test_clocks(scene: Explained) -> None:
     assert (wait, why) == (9_000, "The clock of direct at this site: 9.0 s to go, one request each 10.0 s.")
     wait, why = await scene.wait_of("a.example/3")
     assert wait == 20_000
-    assert "2 tasks go first, at 10.0 s each over 1 exit(s): about 20.0 s." in why
+    assert "2 tasks go first, at 10.0 s each by 1 exit: about 20.0 s." in why
     await scene.open_run("paced", delay=1_000, site_delay=5_000)
     await scene.put(*pages("b.example", 3), run="paced")
     await scene.settle(done(await scene.claim_one(exits=EXITS, queues=["paced"])))
@@ -211,7 +211,7 @@ async def test_limits_and_exits(scene: Explained) -> None:
     await scene.engine.exits.put([NewExit(busy, f"source://{busy}", ("default",), 1)])
     held = await scene.claim_one(exits=(busy,))
     _, why = await scene.wait_of("b.example/1", leaving_by(busy))
-    assert why == f"{busy} has 1 requests in flight over all sites, and may not have more."
+    assert why == f"{busy} has 1 request in flight over all sites, and may not have more."
     await scene.settle(given_back(held))
     for _ in range(6):
         await scene.settle(exit_failed(await scene.claim_one(exits=EXITS)))

@@ -105,7 +105,8 @@ def _by_handler(reason: Reason | None) -> bool:
 
 
 def _waiting(found: Whereabouts, around: Surroundings) -> Explanation:
-    ahead = "nothing of its site is before it" if not found.ahead else f"{found.ahead} of its site are before it"
+    before = f"{found.ahead} of its site are" if found.ahead > 1 else "1 of its site is"
+    ahead = f"{before if found.ahead else 'nothing of its site is'} before it"
     causes = [
         *_of_the_run(found, around),
         *_of_the_task(found, around.now),
@@ -189,7 +190,7 @@ def _closed(name: str, slot: SlotRecord | None, health: ExitRecord | None, aroun
         wait = _span(health.quarantined_until - now)
         return Cause(f"{name} is quarantined after {health.failures} failures; {wait} to go.", health.quarantined_until)
     if health is not None and 0 < health.cap <= health.live:
-        return Cause(f"{name} has {health.live} requests in flight over all sites, and may not have more.", now)
+        return Cause(f"{name} has {_requests(health.live)} in flight over all sites, and may not have more.", now)
     if slot is None:
         return None
     if slot.blocked_until > now:
@@ -201,7 +202,7 @@ def _closed(name: str, slot: SlotRecord | None, health: ExitRecord | None, aroun
         pace = f", one request each {_span(around.site.delay)}" if around.site is not None else ""
         return Cause(f"The clock of {name} at this site: {_span(slot.next_at - now)} to go{pace}.", slot.next_at)
     if slot.live:
-        return Cause(f"{name} has {slot.live} request(s) of the site in flight.", now)
+        return Cause(f"{name} has {_requests(slot.live)} of the site in flight.", now)
     return None
 
 
@@ -214,8 +215,14 @@ def _of_the_line(found: Whereabouts, around: Surroundings) -> list[Cause]:
     if not pace:
         return []
     wait = rounds * pace
-    text = f"{found.ahead} tasks go first, at {_span(pace)} each over {ways} exit(s): about {_span(wait)}."
+    first = f"{found.ahead} tasks go" if found.ahead > 1 else "1 task goes"
+    by = f"{ways} exits" if ways > 1 else "1 exit"
+    text = f"{first} first, at {_span(pace)} each by {by}: about {_span(wait)}."
     return [Cause(text, around.now + wait)]
+
+
+def _requests(number: int) -> str:
+    return f"{number} requests" if number != 1 else "1 request"
 
 
 def _span(ms: Millis) -> str:
