@@ -284,18 +284,14 @@ class FrontierMachine(RuleBasedStateMachine):
             assert answer == self.model.requeue(run)
             self.compare()
 
-    @rule(back=st.integers(0, 20))
-    @precondition(lambda self: any(task.key is not None for task in self.model.tasks))
-    def look_for(self, back: int) -> None:
-        """Where a task is, or how it ended, is what the model knows of it."""
-        asked = [task for task in self.model.tasks if task.key is not None]
-        task = asked[-1 - back % len(asked)]
-        assert task.key is not None
-        look = self.scene.reader.whereabouts(task.site, task.url, task.key, task.run.run_id)
-        [found] = self.wait_for(look)
-        assert found.state in self.model.states(task, self.now), task
-        if found.state is State.DROPPED:
-            assert found.reason == REASON
+    def look_for_all(self) -> None:
+        """Where each task is, or how it ended, is what the model knows of it."""
+        for task in self.model.tasks:
+            if task.key is not None:
+                look = self.scene.reader.whereabouts(task.site, task.url, task.key, task.run.run_id)
+                [found] = self.wait_for(look)
+                assert found.state in self.model.states(task, self.now), task
+                assert found.state is not State.DROPPED or found.reason == REASON
 
     def compare(self) -> None:
         """I7 after every step: the counters of the engine are those of the model."""
@@ -322,6 +318,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             if self.model.runs:
+                self.look_for_all()
                 self.wait_for(self.come_to_rest())
         finally:
             self.wait_for(self.close_harness(self.harness))

@@ -36,9 +36,8 @@ function endings.key(run, name)
 end
 
 local function name_of(page)
-    return (string.gsub(cut(redis.sha1hex(page), 1, 16), '..', function(digits)
-        return string.char(tonumber(digits, 16))
-    end))
+    local digits = redis.sha1hex(page)
+    return struct.pack('>I4I4', tonumber(cut(digits, 1, 8), 16), tonumber(cut(digits, 9, 16), 16))
 end
 
 -- A reason as it is kept: its number, or itself if there are too many.
