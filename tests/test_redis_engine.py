@@ -289,7 +289,8 @@ async def commands_of_a_claim(server: RedisServer, stack: AsyncExitStack, sites:
     await scene.put(*(f"due-{n}.example/{m}" for n in range(60) for m in (1, 2)), run="due")
     leases = list(await scene.claim(20))
     await engine._store.command("CONFIG", "RESETSTAT")
-    granted = await scene.exchange(*(done(lease) for lease in leases), want=20)
+    # By one who is new: those who are known are noted down twice a second at most, whatever they do.
+    granted = await scene.exchange(*(done(lease) for lease in leases), want=20, by="new")
     assert len(granted.leases) == 20
     stats = await engine._store.command("INFO", "commandstats")
     return {name.removeprefix("cmdstat_"): int(row["calls"]) for name, row in stats.items()}
