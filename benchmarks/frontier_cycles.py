@@ -17,7 +17,8 @@ from shoal.engines import open_engine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shoal.frontier.protocol import Frontier, Reader
+    from shoal.frontier.protocol import Frontier
+    from shoal.frontier.reading import Reader
     from shoal.outcome import Settlement
     from shoal.task import NewTask
 

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from shoal.events import Offer, Renewals
-from shoal.frontier.protocol import Ask, Counters, DeadLetter, Enqueued, Granted, Item, Renewal, Run, Swept, WorkerInfo
+from shoal.frontier.protocol import Ask, Counters, Enqueued, Granted, Renewal, Run, Swept, WorkerInfo
+from shoal.frontier.reading import DeadLetter, Item
 from shoal.outcome import Done, Outcome, Settlement
 from shoal.task import NO_EXTRA, Lease, NewTask, Policy, RunState, Task
 from shoal.testing.access_log import AccessLog, Entry

@@ -14,7 +14,8 @@ from engine_urls import ENGINES, empty_store
 from shoal.cli.progress import progress_line
 from shoal.cli.rate import Pace
 from shoal.eta import PoliteETA, polite_eta
-from shoal.frontier.protocol import Counters, Run, SiteRecord
+from shoal.frontier.protocol import Counters, Run
+from shoal.frontier.reading import SiteRecord
 from shoal.task import Policy, RunState
 
 NOW = 1_000_000

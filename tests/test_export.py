@@ -13,7 +13,7 @@ import pytest
 
 from shoal.errors import UsageError
 from shoal.export import Format, ItemSource, Output, export, items_of, output_for
-from shoal.frontier.protocol import Item, ItemPage, Reader
+from shoal.frontier.reading import Item, ItemPage, Reader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

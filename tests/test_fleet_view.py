@@ -21,7 +21,8 @@ from counting_site import Site
 from engine_urls import ENGINES, empty_store
 from shoal import Orchestrator, Scraper
 from shoal.engines import open_engine
-from shoal.frontier.protocol import WorkerInfo, WorkerRecord
+from shoal.frontier.protocol import WorkerInfo
+from shoal.frontier.reading import WorkerRecord
 from shoal.presence import started, this_machine
 from shoal.work.foreign import report_foreign_work
 from shoal.workers import WorkerState, state_of

@@ -16,7 +16,8 @@ from shoal import politeness
 from shoal.engines import open_engine
 from shoal.errors import Retry
 from shoal.fetch.guard import Guard
-from shoal.frontier.protocol import Engine, NewRun
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import NewRun
 from shoal.intake.admission import to_task
 from shoal.kept import Entry
 from shoal.page import Page

@@ -17,7 +17,8 @@ from pydantic import BaseModel
 from shoal import Page, Request, Scraper
 from shoal.errors import EngineUnavailable
 from shoal.frontier.jobs import ANY, Backlog, JobStatus, NewJob, Submitted
-from shoal.frontier.protocol import Ask, Item
+from shoal.frontier.protocol import Ask
+from shoal.frontier.reading import Item
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
 from shoal.gateway import bench as bench_module
 from shoal.gateway import connection, server, submitting

@@ -8,7 +8,7 @@ import msgspec
 
 from history_story import DELAY, LEASE, POLICY, RUN, SITE, Story, broken, item, new_task, page
 from shoal.events import Letters
-from shoal.frontier.protocol import DeadLetter, Item
+from shoal.frontier.reading import DeadLetter, Item
 from shoal.outcome import Blame, Dead, Done, Reason, Retried, Snoozed
 from shoal.task import RunState
 from shoal.testing.history import Disturbance, History, Limits, Rest, Sighting, check

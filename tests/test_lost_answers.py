@@ -19,7 +19,8 @@ from servers.proxy import Proxy, running_proxy
 from servers.redis import running_redis
 from shoal.engines import open_engine
 from shoal.errors import EngineUnavailable
-from shoal.frontier.protocol import Ask, Engine, Granted
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import Ask, Granted
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.page import Page
 from shoal.patience import PatientEngine

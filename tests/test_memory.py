@@ -19,7 +19,8 @@ from shoal.changes import changes_since
 from shoal.engines import open_engine
 from shoal.errors import Drop, Retry
 from shoal.fetch.guard import Guard
-from shoal.frontier.protocol import Engine, NewRun
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import NewRun
 from shoal.intake.admission import to_task
 from shoal.page import Page
 from shoal.request import Request

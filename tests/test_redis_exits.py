@@ -10,7 +10,8 @@ import pytest
 from servers.redis import RedisServer, running_redis
 from servers.redis_stage import own_store, staged
 from shoal.frontier.exits import QUARANTINE_AFTER, QUARANTINE_FIRST, NewExit
-from shoal.frontier.protocol import Renewal, Whereabouts
+from shoal.frontier.protocol import Renewal
+from shoal.frontier.reading import Whereabouts
 from shoal.frontier.redis.exits import share
 from shoal.kept import Note
 from shoal.task import State

@@ -20,8 +20,9 @@ import pytest
 
 from shoal.engines import open_engine
 from shoal.errors import BadSettings, EngineBroken, EngineError, EngineFull, EngineRefused, EngineUnavailable
+from shoal.frontier.engine import Engine
 from shoal.frontier.jobs import NewJob
-from shoal.frontier.protocol import Ask, Engine, NewRun, WorkerInfo
+from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
 from shoal.frontier.sqlite import connection as sqlite_connection
 from shoal.frontier.sqlite.connection import APPLICATION_ID, connect, file_system_of
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite

@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-from shoal.frontier.protocol import Counters, DeadLetter, Engine, Item, NewRun, Run
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import Counters, NewRun, Run
+from shoal.frontier.reading import DeadLetter, Item
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
 from shoal.page import Page
 from shoal.runs import Seeded, seed

@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.clock import Millis, Moment, iso
 from shoal.errors import UsageError
-from shoal.frontier.protocol import Reader
+from shoal.frontier.reading import Reader
 from shoal.kept import Note
 from shoal.url import without_credentials
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shoal.clock import Millis, Moment
-from shoal.frontier.protocol import SiteRecord
+from shoal.frontier.reading import SiteRecord
 
 
 @dataclass(frozen=True, slots=True)

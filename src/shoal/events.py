@@ -19,20 +19,10 @@ import msgspec
 from shoal.clock import Clock, Moment, SystemClock
 from shoal.errors import BadSettings
 from shoal.frontier.cache import Cache
+from shoal.frontier.engine import Engine
 from shoal.frontier.exits import Exits
-from shoal.frontier.protocol import (
-    Ask,
-    Engine,
-    Enqueued,
-    Frontier,
-    Granted,
-    NewRun,
-    Reader,
-    Renewal,
-    Run,
-    Swept,
-    WorkerInfo,
-)
+from shoal.frontier.protocol import Ask, Enqueued, Frontier, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
+from shoal.frontier.reading import Reader
 from shoal.task import NewTask
 
 Result = TypeVar("Result")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from shoal.clock import Millis, Moment, iso
 from shoal.frontier.exits import ExitRecord
-from shoal.frontier.protocol import SiteRecord, SlotRecord, Whereabouts
+from shoal.frontier.reading import SiteRecord, SlotRecord, Whereabouts
 from shoal.outcome import Blame, Reason
 from shoal.task import DIRECT, RunState, State
 from shoal.url import without_credentials

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from shoal.errors import UsageError
-from shoal.frontier.protocol import Item, Reader
+from shoal.frontier.reading import Item, Reader
 
 STDOUT = "-"
 

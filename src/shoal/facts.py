@@ -10,7 +10,8 @@ from shoal.clock import iso
 from shoal.url import without_credentials
 
 if TYPE_CHECKING:
-    from shoal.frontier.protocol import Run, WorkerRecord
+    from shoal.frontier.protocol import Run
+    from shoal.frontier.reading import WorkerRecord
     from shoal.scraper import Scraper
 
 _MONITORED = {"waiting": "pending", "leased": "claimed", "done": "completed", "dead": "failed"}

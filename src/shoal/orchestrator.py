@@ -20,7 +20,8 @@ from shoal.clock import millis
 from shoal.engines import open_engine
 from shoal.errors import BadTarget, UsageError
 from shoal.fetch.guard import Guard
-from shoal.frontier.protocol import Engine, Run
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import Run
 from shoal.intake.given import GivenURLs, check_file
 from shoal.lanes import page_lanes
 from shoal.loop import in_loop

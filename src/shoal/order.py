@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from shoal.errors import UnknownRun, UsageError
+from shoal.frontier.engine import Engine
 from shoal.frontier.moving import MoveState
-from shoal.frontier.protocol import Engine, Reader, Run
+from shoal.frontier.protocol import Run
+from shoal.frontier.reading import Reader
 from shoal.lanes import left_for_pages
 from shoal.runs import Seeded, new_run_id, seed
 from shoal.scraper import Scraper

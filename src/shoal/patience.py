@@ -18,8 +18,10 @@ import structlog
 from shoal.clock import Clock, SystemClock
 from shoal.errors import EngineUnavailable
 from shoal.frontier.cache import Cache
+from shoal.frontier.engine import Engine
 from shoal.frontier.exits import Exits
-from shoal.frontier.protocol import Ask, Engine, Enqueued, Frontier, Granted, Reader, Swept
+from shoal.frontier.protocol import Ask, Enqueued, Frontier, Granted, Swept
+from shoal.frontier.reading import Reader
 from shoal.task import NewTask
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0

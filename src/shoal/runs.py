@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.errors import BadURL
-from shoal.frontier.protocol import Engine, NewRun
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import NewRun
 from shoal.intake.admission import Refused, to_task
 from shoal.request import Request
 from shoal.scraper import Scraper

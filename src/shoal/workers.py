@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from shoal.clock import Millis
-from shoal.frontier.protocol import Run, WorkerRecord
+from shoal.frontier.protocol import Run
+from shoal.frontier.reading import WorkerRecord
 from shoal.presence import is_gone, this_machine
 
 SILENT_AFTER: Millis = 30_000

@@ -22,7 +22,9 @@ from chaos.stores import Store, opened_store
 from crawling import shoal, site_process, wait_for
 from shoal.clock import SystemClock
 from shoal.engines import open_engine
-from shoal.frontier.protocol import DeadLetter, Engine, Item, Run
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import Run
+from shoal.frontier.reading import DeadLetter, Item
 from shoal.task import RunState
 from shoal.testing.access_log import AccessLog
 from shoal.testing.history import (

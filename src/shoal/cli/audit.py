@@ -11,7 +11,8 @@ from shoal.cli.opening import find_run, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption, RunArgument
 from shoal.cli.text import count, moment, print_json, print_line
 from shoal.clock import iso
-from shoal.frontier.protocol import Engine, Run
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import Run
 
 PAGE = 500
 BROKEN = 1

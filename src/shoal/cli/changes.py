@@ -10,7 +10,7 @@ from shoal.cli.opening import find_run, is_absent, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption
 from shoal.cli.text import moment, print_json, print_line, table
 from shoal.errors import UnknownRun, UsageError
-from shoal.frontier.protocol import Engine
+from shoal.frontier.engine import Engine
 from shoal.settings_file import load
 
 NOTHING = "Nothing has changed. Changes are recorded for scrapers with `changes=True`, `cache`, `every` or `volatile`."

@@ -18,7 +18,7 @@ from shoal.orchestrator import worker_on
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from shoal.frontier.protocol import Engine
+    from shoal.frontier.engine import Engine
     from shoal.scraper import Scraper
     from shoal.settings import Settings
 

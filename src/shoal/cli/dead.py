@@ -11,7 +11,8 @@ from shoal.cli.options import ConfigOption, EngineOption, JsonOption, RunArgumen
 from shoal.cli.text import count, moment, plain, print_json, print_line, table
 from shoal.clock import iso
 from shoal.errors import UsageError
-from shoal.frontier.protocol import DeadLetter, Engine, Reader
+from shoal.frontier.engine import Engine
+from shoal.frontier.reading import DeadLetter, Reader
 
 app = typer.Typer(help="Dead letters: tasks that will not be tried again, and why.", no_args_is_help=True)
 

@@ -10,7 +10,8 @@ from shoal.eta import PoliteETA, polite_eta
 from shoal.pools import exits_in, pools_from
 
 if TYPE_CHECKING:
-    from shoal.frontier.protocol import Engine, Run
+    from shoal.frontier.engine import Engine
+    from shoal.frontier.protocol import Run
     from shoal.settings import Settings
 
 LOOKED_AT = 100

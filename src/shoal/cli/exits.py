@@ -12,8 +12,8 @@ from shoal.cli.text import count, duration, moment, print_json, print_line, tabl
 from shoal.clock import MOST_SECONDS, Moment, iso, millis
 from shoal.errors import BadSettings, UsageError
 from shoal.exits import TOR, parse_exit
+from shoal.frontier.engine import Engine
 from shoal.frontier.exits import ExitRecord, NewExit
-from shoal.frontier.protocol import Engine
 from shoal.loop import in_loop
 from shoal.pools import pools_from, speaks_of_tor
 from shoal.settings import Settings

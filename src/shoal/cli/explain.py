@@ -12,8 +12,9 @@ from shoal.clock import Moment, iso
 from shoal.exits import TOR
 from shoal.explain import Explanation, Surroundings, duplicate_of, explain
 from shoal.fetch.robots import RobotsBook, origin_of
+from shoal.frontier.engine import Engine
 from shoal.frontier.moving import MoveState
-from shoal.frontier.protocol import Engine, Whereabouts
+from shoal.frontier.reading import Whereabouts
 from shoal.pools import exits_in, pools_from
 from shoal.settings import Settings
 from shoal.settings_file import load

@@ -11,7 +11,8 @@ from shoal.cli.opening import find_run, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption, RunArgument
 from shoal.cli.text import count, plain
 from shoal.export import STDOUT, Format, ItemSource, export, items_of, output_for
-from shoal.frontier.protocol import Engine, Item
+from shoal.frontier.engine import Engine
+from shoal.frontier.reading import Item
 
 
 def items(

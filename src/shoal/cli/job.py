@@ -26,7 +26,8 @@ from shoal.settings import mask_url
 from shoal.task import RunState
 
 if TYPE_CHECKING:
-    from shoal.frontier.protocol import Engine, Run
+    from shoal.frontier.engine import Engine
+    from shoal.frontier.protocol import Run
     from shoal.intake.given import GivenURLs
     from shoal.runs import Seeded
     from shoal.settings import Settings

@@ -22,7 +22,7 @@ from shoal.work.sitemaps import resolved
 from shoal.work.worker import Worker, WorkerOptions
 
 if TYPE_CHECKING:
-    from shoal.frontier.protocol import Engine
+    from shoal.frontier.engine import Engine
     from shoal.intake.sitemap_xml import Entry
     from shoal.settings import Settings
     from shoal.sitemap import Sitemap, SitemapOrder

@@ -13,7 +13,8 @@ from shoal.cli.text import count, print_json
 from shoal.engines import open_engine
 from shoal.errors import UnknownRun, UsageError
 from shoal.frontier.moving import MoveState
-from shoal.frontier.protocol import Reader, Run
+from shoal.frontier.protocol import Run
+from shoal.frontier.reading import Reader
 from shoal.loop import in_loop
 from shoal.moves import Journey, Moved, Place
 from shoal.settings import mask_url

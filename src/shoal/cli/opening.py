@@ -15,8 +15,10 @@ from shoal.settings_file import load
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from shoal.frontier.engine import Engine
     from shoal.frontier.jobs import Store
-    from shoal.frontier.protocol import Engine, Reader, Run
+    from shoal.frontier.protocol import Run
+    from shoal.frontier.reading import Reader
 
 Result = TypeVar("Result")
 NO_RUNS = "No runs yet. Start one with `shoal run file.py`."

@@ -18,7 +18,8 @@ from shoal.clock import Clock, SystemClock
 if TYPE_CHECKING:
     from shoal.cli.estimate import Estimate
     from shoal.eta import PoliteETA
-    from shoal.frontier.protocol import Reader, Run
+    from shoal.frontier.protocol import Run
+    from shoal.frontier.reading import Reader
 
 OUTLOOK_EVERY = 3000.0
 """Milliseconds between two looks at all sites of a run."""

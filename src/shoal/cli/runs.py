@@ -17,7 +17,9 @@ from shoal.cli.text import duration, moment, print_json, print_line, table
 from shoal.cli.workers import NO_WORKERS, print_workers
 from shoal.errors import UsageError
 from shoal.eta import PoliteETA
-from shoal.frontier.protocol import Engine, Run, WorkerRecord
+from shoal.frontier.engine import Engine
+from shoal.frontier.protocol import Run
+from shoal.frontier.reading import WorkerRecord
 from shoal.settings_file import load
 from shoal.task import RunState
 from shoal.workers import is_left_alone, lives, state_of, takes_on

@@ -25,7 +25,7 @@ from shoal.work.worker import Worker, WorkerOptions
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from shoal.frontier.protocol import Reader
+    from shoal.frontier.reading import Reader
     from shoal.scraper import Scraper
 
 

@@ -9,7 +9,8 @@ from shoal.cli.opening import is_absent, with_engine
 from shoal.cli.options import ConfigOption, EngineOption, JsonOption
 from shoal.cli.text import duration, moment, print_json, print_line, table
 from shoal.clock import iso
-from shoal.frontier.protocol import Engine, SiteRecord
+from shoal.frontier.engine import Engine
+from shoal.frontier.reading import SiteRecord
 from shoal.settings_file import load
 
 

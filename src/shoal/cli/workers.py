@@ -11,7 +11,7 @@ from shoal.workers import WorkerState, state_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shoal.frontier.protocol import WorkerRecord
+    from shoal.frontier.reading import WorkerRecord
 
 NO_WORKERS = "No worker has been seen in the last hour. Start one with `shoal worker file.py`."
 

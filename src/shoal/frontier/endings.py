@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import sha1, sha256
 
-from shoal.frontier.protocol import Whereabouts
+from shoal.frontier.reading import Whereabouts
 from shoal.task import FINAL, NO_EXTRA, Extra, Kind
 from shoal.url import site_of, without_credentials
 

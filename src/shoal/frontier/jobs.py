@@ -14,8 +14,10 @@ from typing import Protocol
 import msgspec
 
 from shoal.clock import Millis, Moment
+from shoal.frontier.engine import Engine
 from shoal.frontier.moving import Mover
-from shoal.frontier.protocol import Counters, Engine, Item, NewRun
+from shoal.frontier.protocol import Counters, NewRun
+from shoal.frontier.reading import Item
 from shoal.frontier.schema import Schema
 from shoal.task import NewTask, RunState
 

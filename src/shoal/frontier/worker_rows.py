@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.frontier.protocol import Duties, HeldTask, WorkerInfo, WorkerRecord
+from shoal.frontier.protocol import Duties, WorkerInfo
+from shoal.frontier.reading import HeldTask, WorkerRecord
 
 _duties = msgspec.json.Decoder(Duties)
 _held = msgspec.json.Decoder(list[HeldTask])

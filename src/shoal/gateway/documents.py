@@ -9,7 +9,7 @@ import msgspec
 
 from shoal.clock import iso
 from shoal.frontier.jobs import JobState, JobStatus
-from shoal.frontier.protocol import DeadLetter, Item
+from shoal.frontier.reading import DeadLetter, Item
 from shoal.gateway.answer import Problem
 
 MORE_ERRORS = 20

@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from shoal.frontier.jobs import JobStatus
-from shoal.frontier.protocol import Item
+from shoal.frontier.reading import Item
 from shoal.gateway import documents
 from shoal.gateway.answer import Problem, encode
 from shoal.gateway.handbook import POLICY, handbook

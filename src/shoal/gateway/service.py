@@ -10,7 +10,7 @@ import msgspec
 
 from shoal.errors import UsageError
 from shoal.frontier.jobs import Admission, Backlog, JobState, JobStatus, Store, Submitted
-from shoal.frontier.protocol import DeadLetter, Item, ItemPage
+from shoal.frontier.reading import DeadLetter, Item, ItemPage
 from shoal.gateway import documents
 from shoal.gateway.answer import Problem, encode, unavailable
 from shoal.gateway.bench import Bench

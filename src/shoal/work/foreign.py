@@ -10,7 +10,7 @@ from typing import NoReturn
 import structlog
 
 from shoal.errors import EngineError
-from shoal.frontier.protocol import Reader
+from shoal.frontier.reading import Reader
 
 LOOK_EVERY = 30.0
 """Seconds between two looks. They are for people, and cost the store one small question each."""

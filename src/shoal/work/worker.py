@@ -19,8 +19,9 @@ from shoal.fetch.guard import Guard
 from shoal.fetch.protocol import Fetcher
 from shoal.fetch.robots import RobotsBook
 from shoal.fetch.stored import LARGEST
+from shoal.frontier.engine import Engine
 from shoal.frontier.exits import NewExit
-from shoal.frontier.protocol import Ask, Duties, Engine, Granted, Renewal, Swept
+from shoal.frontier.protocol import Ask, Duties, Granted, Renewal, Swept
 from shoal.kept import Note
 from shoal.outcome import Done, Settlement, Snoozed
 from shoal.patience import patient

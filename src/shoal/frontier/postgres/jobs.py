@@ -21,7 +21,8 @@ from shoal.frontier.jobs import (
 )
 from shoal.frontier.postgres.connections import Connections
 from shoal.frontier.postgres.payload import as_sent, encode, run_values, task_columns
-from shoal.frontier.protocol import Counters, Item
+from shoal.frontier.protocol import Counters
+from shoal.frontier.reading import Item
 from shoal.frontier.repeats import apart_from_repeats
 from shoal.task import RunState
 

@@ -14,14 +14,13 @@ from shoal.frontier.endings import last_of, names_of
 from shoal.frontier.moving import Move
 from shoal.frontier.postgres.connections import Connections
 from shoal.frontier.postgres.troubles import NO_RUN
-from shoal.frontier.protocol import (
+from shoal.frontier.protocol import Counters, Run
+from shoal.frontier.reading import (
     SHOWN_TASKS,
-    Counters,
     DeadLetter,
     Item,
     ItemPage,
     NotePage,
-    Run,
     SiteRecord,
     SlotRecord,
     Whereabouts,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shoal.clock import Millis
 from shoal.frontier.jobs import ANY, LATELY, Backlog, Callback, Expired, JobStatus, NewJob, Submitted
-from shoal.frontier.protocol import Counters, Item
+from shoal.frontier.protocol import Counters
+from shoal.frontier.reading import Item
 from shoal.frontier.redis.job_rows import (
     Admitted,
     Found,

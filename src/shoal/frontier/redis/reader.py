@@ -13,20 +13,17 @@ import msgspec
 from shoal.clock import Moment
 from shoal.errors import UnknownRun
 from shoal.frontier.moving import Move
-from shoal.frontier.protocol import (
+from shoal.frontier.protocol import Counters, Duties, Run, WorkerInfo
+from shoal.frontier.reading import (
     SHOWN_TASKS,
-    Counters,
     DeadLetter,
-    Duties,
     HeldTask,
     Item,
     ItemPage,
     NotePage,
-    Run,
     SiteRecord,
     SlotRecord,
     Whereabouts,
-    WorkerInfo,
     WorkerRecord,
 )
 from shoal.frontier.redis.partitions import pairs

@@ -9,7 +9,8 @@ import msgspec
 
 from shoal.clock import Moment
 from shoal.frontier.endings import accepted_url, last_of, names_of, page_of
-from shoal.frontier.protocol import Run, Whereabouts
+from shoal.frontier.protocol import Run
+from shoal.frontier.reading import Whereabouts
 from shoal.frontier.redis.store import Store
 from shoal.frontier.redis.wire import Body, Letter, decode_letter, encode, opaque, seen_row
 from shoal.outcome import Reason

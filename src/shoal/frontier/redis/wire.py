@@ -15,7 +15,8 @@ import msgspec
 from shoal.clock import Moment
 from shoal.frontier.endings import names_of, page_of
 from shoal.frontier.moving import PackedEnding, PackedItems, PackedLetter, PackedSite, PackedSlot, PackedTask
-from shoal.frontier.protocol import Ask, Item, NewRun, WorkerInfo
+from shoal.frontier.protocol import Ask, NewRun, WorkerInfo
+from shoal.frontier.reading import Item
 from shoal.kept import Entry, Note
 from shoal.task import NO_EXTRA, Extra, Lease, NewTask, Task
 

@@ -8,16 +8,7 @@ from pathlib import Path
 
 from shoal.clock import Clock, SystemClock
 from shoal.frontier.lost_grants import lost_grants
-from shoal.frontier.protocol import (
-    Ask,
-    Enqueued,
-    Granted,
-    NewRun,
-    Renewal,
-    Run,
-    Swept,
-    WorkerInfo,
-)
+from shoal.frontier.protocol import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
 from shoal.frontier.schema import Schema
 from shoal.frontier.sqlite import runs
 from shoal.frontier.sqlite.claim import claim

@@ -21,7 +21,8 @@ from shoal.frontier.jobs import (
     Quota,
     Submitted,
 )
-from shoal.frontier.protocol import Counters, Item
+from shoal.frontier.protocol import Counters
+from shoal.frontier.reading import Item
 from shoal.frontier.sqlite.enqueue import enqueue
 from shoal.frontier.sqlite.reader import SqliteReader
 from shoal.frontier.sqlite.transaction import RUN_COUNTERS, RunRow, Transaction, encode

@@ -14,14 +14,13 @@ import msgspec
 from shoal.clock import Clock, Moment
 from shoal.errors import UnknownRun
 from shoal.frontier.moving import Move
-from shoal.frontier.protocol import (
+from shoal.frontier.protocol import Counters, Run
+from shoal.frontier.reading import (
     SHOWN_TASKS,
-    Counters,
     DeadLetter,
     Item,
     ItemPage,
     NotePage,
-    Run,
     SiteRecord,
     SlotRecord,
     Whereabouts,

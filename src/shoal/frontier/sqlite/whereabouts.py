@@ -9,7 +9,7 @@ import msgspec
 
 from shoal.clock import Moment
 from shoal.frontier.endings import accepted_url, last_of, names_of, page_of
-from shoal.frontier.protocol import Whereabouts
+from shoal.frontier.reading import Whereabouts
 from shoal.frontier.seen import SEEN_BYTES
 from shoal.frontier.sqlite.transaction import LEASED
 from shoal.outcome import Reason

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from shoal.clock import Moment
-from shoal.frontier.protocol import NewRun, Whereabouts
+from shoal.frontier.protocol import NewRun
+from shoal.frontier.reading import Whereabouts
 from shoal.outcome import Blame, Dropped, Reason, Snoozed
 from shoal.task import Extra, Kind, LanePolicy, NewTask, Policy, RunState, State
 from shoal.testing.contract.harness import Harness

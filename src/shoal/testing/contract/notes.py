@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.frontier.protocol import Whereabouts
+from shoal.frontier.reading import Whereabouts
 from shoal.kept import Note
 from shoal.task import NewTask, RunState, State
 from shoal.testing.contract.harness import Capability, Harness, needs

@@ -8,18 +8,8 @@ from typing import Any
 
 from shoal.clock import Millis, Moment
 from shoal.frontier.jobs import Store
-from shoal.frontier.protocol import (
-    Ask,
-    Counters,
-    Enqueued,
-    Frontier,
-    Granted,
-    Item,
-    NewRun,
-    Reader,
-    Run,
-    WorkerInfo,
-)
+from shoal.frontier.protocol import Ask, Counters, Enqueued, Frontier, Granted, NewRun, Run, WorkerInfo
+from shoal.frontier.reading import Item, Reader
 from shoal.kept import Note
 from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
 from shoal.task import DEFAULT_POOL, DIRECT, Lease, NewTask, Policy

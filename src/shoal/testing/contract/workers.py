@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from shoal.frontier.protocol import SHOWN_TASKS, Duties, HeldTask, WorkerInfo, WorkerRecord
+from shoal.frontier.protocol import Duties, WorkerInfo
+from shoal.frontier.reading import SHOWN_TASKS, HeldTask, WorkerRecord
 from shoal.outcome import Done
 from shoal.task import LanePolicy
 from shoal.testing.contract.harness import Harness

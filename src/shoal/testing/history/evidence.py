@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from shoal.clock import Millis, Moment
-from shoal.frontier.protocol import DeadLetter, Item, Run
+from shoal.frontier.protocol import Run
+from shoal.frontier.reading import DeadLetter, Item
 from shoal.testing.access_log import AccessLog
 from shoal.testing.history.record import History
 
