@@ -59,6 +59,13 @@ class Stage:
         with ThreadPoolExecutor(JOBS) as pool:
             return list(pool.map(lambda _: self.gateway.submit("/look", {"word": "milk"}), range(JOBS)))
 
+    def submit_and_strike(self, blow: signal.Signals) -> list[str]:
+        """The same, and the worker that asks first is hurt while it waits for its answer."""
+        with ThreadPoolExecutor(1) as aside:
+            submitted = aside.submit(self.submit_at_once)
+            self.holder().send_signal(blow)
+            return submitted.result()
+
     def numbers(self, jobs: list[str]) -> list[str]:
         """Which answer of the target each job was given: one, and all of it."""
         ended = [self.gateway.finished(job) for job in jobs]
@@ -73,9 +80,9 @@ class Stage:
         return AccessLog.read(self.log)
 
     def holder(self) -> subprocess.Popen[bytes]:
-        """The worker that is asking the target."""
+        """The worker that asked the target first."""
         wait_for(self.log, 1)
-        (entry,) = self.seen.entries
+        entry = self.seen.entries[0]
         return self.workers[(int(entry.peer.rsplit(".", 1)[1]) - 2) // 2]
 
 
@@ -128,23 +135,19 @@ def test_identical_jobs_share_nothing_if_it_was_not_asked_for(tmp_path: Path, ki
 
 def test_when_the_one_that_asks_is_killed_one_other_asks(tmp_path: Path, kind: str) -> None:
     """It goes on with the same task elsewhere; or, if all others wait already, when the flight has ended by itself."""
-    with running(tmp_path, kind, cache=60, pause=2_000, timeout=4) as stage:
-        jobs = stage.submit_at_once()
-        killed = stage.holder()
-        killed.kill()
+    with running(tmp_path, kind, cache=60, pause=3_000, timeout=5) as stage:
+        jobs = stage.submit_and_strike(signal.SIGKILL)
         assert stage.numbers(jobs) == ["2"] * JOBS
         assert [entry.status for entry in stage.seen.entries] in ([0, 200], [200, 200])
 
 
 def test_when_the_one_that_asks_stands_still_its_flight_ends_by_itself(tmp_path: Path, kind: str) -> None:
     """Others ask when as much time has passed as the request may take, and then some; nobody waits for the lease."""
-    with running(tmp_path, kind, cache=60, pause=2_000, timeout=4) as stage:
-        jobs = stage.submit_at_once()
-        stopped = stage.holder()
-        stopped.send_signal(signal.SIGSTOP)
+    with running(tmp_path, kind, cache=60, pause=3_000, timeout=5) as stage:
+        jobs = stage.submit_and_strike(signal.SIGSTOP)
         wait_for(stage.log, 2)
         first, second = stage.seen.entries
         print(f"the second request came {second.started - first.started:.1f} s after the first")
-        stopped.send_signal(signal.SIGCONT)
+        stage.holder().send_signal(signal.SIGCONT)
         assert stage.numbers(jobs).count("2") >= JOBS - 1, "the one that woke up may have its own answer, or ask again"
         assert len(stage.seen) <= 3

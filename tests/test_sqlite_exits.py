@@ -107,7 +107,7 @@ async def test_a_file_of_schema_4_is_brought_up_to_date(tmp_path: Path) -> None:
     old = tmp_path / "old.db"
     connect(old, create=True).close()
     with contextlib.closing(sqlite3.connect(old)) as plain:
-        for table in ("slot_limit", "site_limit", "exit", "note"):
+        for table in ("slot_limit", "site_limit", "exit", "note", "ending"):
             plain.execute(f"DROP TABLE {table}")
         for column in ("limit_exits", "limit_window", "pace", "limited"):
             plain.execute(f"ALTER TABLE site DROP COLUMN {column}")
