@@ -23,6 +23,7 @@ from shoal.frontier.redis.engine import open_redis
 from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.wire import SEEN_BUCKETS
 from shoal.outcome import Done, Settlement
+from shoal.politeness import transit_allowance
 from shoal.presence import Notebook, started, this_machine
 from shoal.task import DEFAULT_POOL, DIRECT, Lease, Policy
 from shoal.testing.contract.scene import Scene, done, names, page, pages, settle
@@ -245,7 +246,7 @@ async def test_leases_of_dead_processes_come_back_at_once(
     counts = await scene.counters()
     assert (counts.crashes, counts.waiting, counts.leased) == (1, 3, 0)
     assert await scene.claim(9) == [], "its last request may have been a moment ago"
-    await scene.advance(1_000)
+    await scene.advance(1_000 + transit_allowance(1_000))
     charged = {lease.task.id: lease.task.crashes for lease in await scene.claim(9)}
     assert charged.pop(one.task.id) == 1
     assert set(charged.values()) == {0}

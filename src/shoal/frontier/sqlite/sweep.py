@@ -16,7 +16,7 @@ from shoal.frontier.sqlite.resting import forget_slots
 from shoal.frontier.sqlite.settle import Slots, free_slots
 from shoal.frontier.sqlite.transaction import READY, Transaction, encode
 from shoal.outcome import Blame, Reason
-from shoal.politeness import KEPT_AT_REST
+from shoal.politeness import KEPT_AT_REST, transit_allowance
 from shoal.task import State
 
 MOST = 2000
@@ -90,8 +90,9 @@ def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand, rebooted: 
 def _bring_back(tx: Transaction, lost: list[Lost], dead_workers: Dead) -> tuple[int, int, int]:
     """End lost leases. Answers how many tasks wait again, became dead letters, or ended with their cancelled run.
 
-    Where the owner is known to be dead, its last request started before now: the slot waits for one delay. Otherwise it
-    may be alive and slow: the slot waits until anything it may have started has surely ended.
+    Where the owner is known to be dead, its last request was sent before now: the slot waits until the target has seen
+    it, and one delay. Otherwise it may be alive and slow: the slot waits until anything it may have started has surely
+    ended.
     """
     slots: Slots = {}
     returned: list[list[int]] = []
@@ -103,8 +104,8 @@ def _bring_back(tx: Transaction, lost: list[Lost], dead_workers: Dead) -> tuple[
         slot.live -= 1
         slot.delay = lease.delay
         known_dead = lease.worker in dead_workers
-        frees_at = tx.now if known_dead else lease.expires_at + lease.hard_timeout
-        slot.blocked_until = max(slot.blocked_until, frees_at + lease.delay)
+        seen_by = tx.now + transit_allowance(lease.delay) if known_dead else lease.expires_at + lease.hard_timeout
+        slot.blocked_until = max(slot.blocked_until, seen_by + lease.delay)
         tx.lines[lease.line]["leased"] -= 1
         if lease.auto_ack:
             continue

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from shoal.frontier.protocol import Renewal
 from shoal.outcome import Blame, Done
+from shoal.politeness import transit_allowance
+from shoal.presence import this_machine
 from shoal.testing.contract.harness import Harness
 from shoal.testing.contract.scene import Scene, done, given_back, names, pages, settle, snoozed, worker
 
@@ -45,6 +48,23 @@ class LeaseContract:
         assert await scene.claim() == []
         await scene.advance(1)
         assert len(await scene.claim()) == 1
+
+    async def test_the_slot_of_a_dead_worker_waits_for_what_it_may_have_sent_last(self, harness: Harness) -> None:
+        """A process of this machine that is gone: its last request may still be on its way to the target."""
+        scene = Scene(harness)
+        await scene.open_run(delay=2_000)
+        await scene.open_run("hasty", delay=0)
+        await scene.put("a.example/1")
+        await scene.put("b.example/1", run="hasty")
+        ask = scene.ask(want=2)
+        gone = msgspec.structs.replace(ask.worker, worker_id="gone", machine=this_machine(), pid=2**22 + 1)
+        assert len((await scene.frontier.exchange(msgspec.structs.replace(ask, worker=gone))).leases) == 2
+        assert (await scene.frontier.sweep()).returned == 2
+        assert names(await scene.claim(2)) == ["b.example/1"]
+        await scene.advance(2_000 + transit_allowance(2_000) - 1)
+        assert await scene.claim() == []
+        await scene.advance(1)
+        assert names(await scene.claim()) == ["a.example/1"]
 
     async def test_the_guard_over_a_lost_lease_outlasts_its_neighbours(self, harness: Harness) -> None:
         """Several leases in a slot: that another one ends well does not prove that the lost one's request has ended."""

@@ -1,5 +1,6 @@
--- End lost leases. Where the owner is known to be dead, its last request started before now: the slot waits for one delay.
--- Otherwise it may be alive and slow: the slot waits until anything it may have started has surely ended.
+-- End lost leases. Where the owner is known to be dead, its last request was sent before now: the slot waits until the
+-- target has seen it, and one delay. Otherwise it may be alive and slow: the slot waits until anything it may have started
+-- has surely ended.
 CREATE FUNCTION bring_back(
     _now bigint, _task bigint[], _gone int[], _read int[], _hand bigint[],
     OUT returned int, OUT buried int, OUT cancelled int
@@ -70,7 +71,9 @@ BEGIN
                         probe = CASE WHEN slot.probe = ANY (f.tokens) THEN 0 ELSE slot.probe END
         FROM (
             SELECT j.site, j.exit, count(*) AS many, array_agg(j.token) AS tokens,
-                   max(CASE WHEN j.known_dead THEN _now ELSE j.lease_until + j.hard_timeout END + j.pace) AS free_at,
+                   max(CASE WHEN NOT j.known_dead THEN j.lease_until + j.hard_timeout
+                            WHEN j.pace > 0 THEN _now + greatest(250, j.pace / 4)  -- politeness.transit_allowance
+                            ELSE _now END + j.pace) AS free_at,
                    max(j.pace) AS pace
             FROM judged AS j
             GROUP BY j.site, j.exit

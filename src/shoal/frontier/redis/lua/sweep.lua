@@ -6,9 +6,9 @@ local MOST = 2000
 local question = ask[4]
 local returned, buried, refused, lost_count = 0, 0, 0, 0
 
--- What the dead held, and what ran out. Where the owner is known to be dead, its last request started before now: the
--- slot waits for one delay. Otherwise it may be alive and slow: the slot waits until anything it may have started has
--- surely ended.
+-- What the dead held, and what ran out. Where the owner is known to be dead, its last request was sent before now: the
+-- slot waits until the target has seen it, and one delay. Otherwise it may be alive and slow: the slot waits until anything
+-- it may have started has surely ended.
 local function find_lost()
     local found, hands = {}, {}
     for _, dead in ipairs(question.gone) do
@@ -59,7 +59,11 @@ local function bring_back(found, hands)
             local site = site_of(name)
             local at, pace, rules = slot_of(site, exit), pace_of(site), rules_of(site)
             site[at + S_LIVE] = site[at + S_LIVE] - 1
-            local free_at = dead_workers[worker] and now + pace or expires + rules.hard_timeout + pace
+            local seen_by = expires + rules.hard_timeout
+            if dead_workers[worker] then
+                seen_by = now + (pace > 0 and max(250, floor(pace / 4)) or 0) -- politeness.transit_allowance
+            end
+            local free_at = seen_by + pace
             site[at + S_BLOCKED] = max(site[at + S_BLOCKED], free_at)
             if site[LIMITS] ~= 0 then
                 limits.end_probes(site, exit, cut(lease, 1, 9), false, free_at)
