@@ -51,14 +51,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Store:
-    """What one store is assumed to do: seconds for an exchange, and for each task in it. Not measured; set your own."""
+    """What a store spends: CPU seconds for an exchange, and for each task in it.
+
+    The defaults are what `store_costs.py` has measured (RESULTS.md). A partition is one processor's worth of store: all
+    that a Redis server can use; a PostgreSQL server with n processors is n of them.
+    """
 
     name: str
     per_exchange: float
     per_task: float
 
     def busy(self, exchanges: float, tasks: float) -> float:
-        """Seconds of one store's time that a second of such a load takes."""
+        """CPU seconds of the store that a second of such a load takes."""
         return exchanges * self.per_exchange + tasks * self.per_task
 
 
@@ -285,8 +289,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=type(value), default=value)
     parser.add_argument("--quick", action="store_true", help="a thousandth of everything")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--postgres", type=float, nargs=2, default=(0.0016, 0.000094), metavar="SECONDS")
-    parser.add_argument("--redis", type=float, nargs=2, default=(0.0002, 0.000026), metavar="SECONDS")
+    parser.add_argument("--postgres", type=float, nargs=2, default=(0.00202, 0.000118), metavar="SECONDS")
+    parser.add_argument("--redis", type=float, nargs=2, default=(0.00028, 0.0000233), metavar="SECONDS")
     parser.add_argument("--json", action="store_true")
     options = vars(parser.parse_args())
     stores = [Store("PostgreSQL", *options.pop("postgres")), Store("Redis", *options.pop("redis"))]
