@@ -134,11 +134,22 @@ def test_identical_jobs_share_nothing_if_it_was_not_asked_for(tmp_path: Path, ki
 
 
 def test_when_the_one_that_asks_is_killed_one_other_asks(tmp_path: Path, kind: str) -> None:
-    """It goes on with the same task elsewhere; or, if all others wait already, when the flight has ended by itself."""
-    with running(tmp_path, kind, cache=60, pause=3_000, timeout=5) as stage:
-        jobs = stage.submit_and_strike(signal.SIGKILL)
-        assert stage.numbers(jobs) == ["2"] * JOBS
-        assert [entry.status for entry in stage.seen.entries] in ([0, 200], [200, 200])
+    """It goes on with the same task elsewhere; or, if all others wait already, when the flight has ended by itself.
+
+    Where the target had answered before the blow fell, nobody was hurt in flight, and it is done again.
+    """
+    for number in range(4):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with running(folder, kind, cache=60, pause=3_000, timeout=5) as stage:
+            jobs = stage.submit_and_strike(signal.SIGKILL)
+            assert len(set(stage.numbers(jobs))) == 1, "of the second: the target may not even have counted the first"
+            first, *others = [entry.status for entry in stage.seen.entries]
+            if (first, others) == (200, []):
+                continue
+            assert (first in (0, 200), others) == (True, [200])
+            return
+    pytest.fail("the blow came too late each time")
 
 
 def test_when_the_one_that_asks_stands_still_its_flight_ends_by_itself(tmp_path: Path, kind: str) -> None:
