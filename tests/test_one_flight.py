@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -65,6 +66,14 @@ class Stage:
             submitted = aside.submit(self.submit_at_once)
             self.holder().send_signal(blow)
             return submitted.result()
+
+    def all_end_before(self, jobs: list[str], requests: int) -> bool:
+        """Whether all of these end before the target has seen so many requests."""
+        while len(self.seen) < requests:
+            if all(self.gateway.ask(f"/jobs/{job}").body["status"] == "complete" for job in jobs):
+                return True
+            time.sleep(0.2)
+        return False
 
     def numbers(self, jobs: list[str]) -> list[str]:
         """Which answer of the target each job was given: one, and all of it."""
@@ -153,12 +162,23 @@ def test_when_the_one_that_asks_is_killed_one_other_asks(tmp_path: Path, kind: s
 
 
 def test_when_the_one_that_asks_stands_still_its_flight_ends_by_itself(tmp_path: Path, kind: str) -> None:
-    """Others ask when as much time has passed as the request may take, and then some; nobody waits for the lease."""
-    with running(tmp_path, kind, cache=60, pause=3_000, timeout=5) as stage:
-        jobs = stage.submit_and_strike(signal.SIGSTOP)
-        wait_for(stage.log, 2)
-        first, second = stage.seen.entries
-        print(f"the second request came {second.started - first.started:.1f} s after the first")
-        stage.holder().send_signal(signal.SIGCONT)
-        assert stage.numbers(jobs).count("2") >= JOBS - 1, "the one that woke up may have its own answer, or ask again"
-        assert len(stage.seen) <= 3
+    """Others ask when as much time has passed as the request may take, and then some; nobody waits for the lease.
+
+    Where all had their answer before the blow fell, nobody was hurt in flight, and it is done again.
+    """
+    for number in range(4):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with running(folder, kind, cache=60, pause=3_000, timeout=5) as stage:
+            jobs = stage.submit_and_strike(signal.SIGSTOP)
+            if stage.all_end_before(jobs, requests=2):
+                continue
+            first, second = stage.seen.entries
+            print(f"the second request came {second.started - first.started:.1f} s after the first")
+            stage.holder().send_signal(signal.SIGCONT)
+            assert stage.numbers(jobs).count("2") >= JOBS - 1, (
+                "the one that woke up may have its own answer, or ask again"
+            )
+            assert len(stage.seen) <= 3
+            return
+    pytest.fail("the blow came too late each time")
