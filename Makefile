@@ -8,7 +8,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --all-extras --universal --pytho
   --no-config --quiet --upgrade --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test chaos check bench docs lock clean
+.PHONY: help run test proof chaos check bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,9 +22,14 @@ test: $(VENV)/.ready-dev ## run the tests (installs the servers that they start 
 	@scripts/servers
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
+proof: $(VENV)/.ready-dev ## prove at length: the tests that take minutes, then `make chaos`; about an hour
+	@scripts/servers
+	$(BIN)/pytest -n 2 --dist loadfile -m proof
+	$(MAKE) chaos ARGS="--minutes 3"
+
 chaos: $(VENV)/.ready-dev ## hurt fleets on every engine and prove that they kept the rules (ARGS="--help" for more)
 	@scripts/servers
-	PYTHONPATH=tests $(BIN)/python -m chaos $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m proof.chaos $(ARGS)
 
 check: $(VENV)/.ready-dev ## lint, format, types, import contracts
 	$(BIN)/ruff check
@@ -39,9 +44,10 @@ bench: $(VENV)/.ready-dev ## measure; takes many minutes (see benchmarks/README.
 	$(BIN)/python benchmarks/gateway.py
 
 docs: $(VENV)/.ready-dev ## write the reference pages from the code, and check all links
-	$(BIN)/python -m shoal.reference docs/reference
+	$(BIN)/python scripts/settings_and_cli_reference.py docs/reference
 	$(BIN)/python scripts/python_reference.py docs/reference/python.md
-	$(BIN)/pytest tests/test_docs.py -k "reference or link"
+	$(BIN)/python scripts/log_reference.py docs/reference/log-events.md
+	$(BIN)/pytest tests/docs -k "reference or link"
 
 lock: $(VENV)/.ready-dev ## renew both lock files with the newest versions that fit
 	$(COMPILE) --group build --output-file requirements.lock

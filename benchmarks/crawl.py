@@ -13,20 +13,19 @@ import sys
 from statistics import median
 from typing import TYPE_CHECKING
 
-from crawlers import (
+from parts.crawl.crawlers import (
     PEERS,
     SHOAL,
-    WORKSHOP,
     Crawl,
     crawl_with_peer,
     crawl_with_shoal,
     peer_versions,
     prepare_peers,
-    shoal_is_there,
 )
-from report import BenchmarkError, Goal, facts, goals_table, machine, number, progress, save_section, table
-from site_maker import PRODUCTS, START, make_site
-from static_server import serve
+from parts.crawl.site_maker import PRODUCTS, START, make_site
+from parts.crawl.static_server import serve
+from parts.shared.report import BenchmarkError, Goal, facts, goals_table, machine, number, progress, save_section, table
+from parts.shared.workshop import WORKSHOP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +117,7 @@ def _site(pages: int) -> Path:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=10_000, help="pages of the site (default 10000)")
-    parser.add_argument("--rounds", type=int, default=2, help="crawls by each crawler (default 3)")
+    parser.add_argument("--rounds", type=int, default=2, help="crawls by each crawler (default 2)")
     parser.add_argument("--only", action="append", choices=[SHOAL, *PEERS], help="only this crawler; may be repeated")
     parser.add_argument("--rss", action="store_true", help="measure instead Shoal's memory over 10,000 pages")
     parser.add_argument("--timeout", type=float, default=900, help="seconds that one crawl may take (default 900)")
@@ -149,11 +148,6 @@ def _memory(arguments: argparse.Namespace) -> None:
 
 def _comparison(arguments: argparse.Namespace) -> None:
     names = arguments.only or [SHOAL, *PEERS]
-    if SHOAL in names and not shoal_is_there():
-        progress("Shoal cannot run yet in this checkout (see `python -m shoal run --help`): its row stays empty.")
-        names.remove(SHOAL)
-    if not names:
-        raise BenchmarkError("There is nothing to measure.")
     peers = [name for name in names if name in PEERS]
     if peers:
         prepare_peers()

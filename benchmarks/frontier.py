@@ -17,24 +17,23 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
-from frontier_claims import ClaimCost, Scale, measure_claims, prepare_scale
-from frontier_cycles import SHAPES, measure_cycles
-from frontier_peers import CONTESTANTS, compare, versions
-from frontier_pinned import measure_pinned
-from frontier_report import Figures, as_json, peers_as_json, peers_shown, shown
-from frontier_size import bytes_per_waiting_url
-from private_servers import DURABILITY, POSTGRESQL, REDIS, PrivateServers
-from report import BenchmarkError, facts, machine, progress, save_section
-from stores import delete_store, empty_store, kind_of, sync_milliseconds
+from parts.frontier.claims import ClaimCost, Scale, measure_claims, prepare_scale
+from parts.frontier.cycles import SHAPES, measure_cycles
+from parts.frontier.peers import CONTESTANTS, compare, versions
+from parts.frontier.pinned import measure_pinned
+from parts.frontier.report import Figures, as_json, peers_as_json, peers_shown, shown
+from parts.frontier.size import bytes_per_waiting_url
+from parts.shared.private_servers import DURABILITY, POSTGRESQL, REDIS, PrivateServers
+from parts.shared.report import BenchmarkError, facts, machine, progress, save_section
+from parts.shared.stores import delete_store, empty_store, kind_of, sync_milliseconds
+from parts.shared.workshop import WORKSHOP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WORKSHOP = Path(__file__).parent.parent / ".bench"
 PARTS = ("cycles", "peers", "claims", "size", "pinned")
 SQLITE = "sqlite"
 ENGINES = (SQLITE, POSTGRESQL, REDIS)

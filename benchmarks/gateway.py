@@ -13,17 +13,16 @@ import json
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway_rates import measure_rates, rates_goals, rates_table
-from gateway_users import measure_users, users_goals, users_table
-from private_servers import DURABILITY, POSTGRESQL, REDIS, PrivateServers
-from report import BenchmarkError, facts, goals_table, machine, progress, save_section
+from parts.gateway.rates import measure_rates, rates_goals, rates_table
+from parts.gateway.users import measure_users, users_goals, users_table
+from parts.shared.private_servers import DURABILITY, POSTGRESQL, REDIS, PrivateServers
+from parts.shared.report import BenchmarkError, facts, goals_table, machine, progress, save_section
 
 if TYPE_CHECKING:
-    from gateway_rates import Rates
-    from gateway_users import Crowd
+    from parts.gateway.rates import Rates
+    from parts.gateway.users import Crowd
 
 ENGINES = ("sqlite", POSTGRESQL, REDIS)
 PARTS = ("rates", "users")
@@ -86,5 +85,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).parent))
     sys.exit(main())

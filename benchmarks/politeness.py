@@ -24,15 +24,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from private_servers import PrivateServers, cpu_seconds_of
-from report import BenchmarkError, Goal, facts, goals_table, machine, number, progress, save_section, table
-from stores import delete_store, empty_store
-from watched_target import gaps, read_log
+from parts.politeness.watched_target import gaps, read_log
+from parts.shared.private_servers import PrivateServers, cpu_seconds_of
+from parts.shared.report import BenchmarkError, Goal, facts, goals_table, machine, number, progress, save_section, table
+from parts.shared.stores import delete_store, empty_store
+from parts.shared.workshop import PARTS, WORKSHOP
 
 if TYPE_CHECKING:
-    from watched_target import Seen
+    from parts.politeness.watched_target import Seen
 
-HERE = Path(__file__).parent
 ENGINES = ("sqlite", "postgresql", "redis")
 SHARE = 0.98
 QUIET = 0.25
@@ -125,7 +125,7 @@ class Crawl:
         with ExitStack() as stack:
             self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shoal-polite-")))
             self.log = self._folder / "access.log"
-            command = [sys.executable, str(HERE / "watched_target.py"), str(self.log)]
+            command = [sys.executable, str(PARTS / "politeness" / "watched_target.py"), str(self.log)]
             self._target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             stack.callback(_end, self._target)
             self._write_files(int(self._target.stdout.readline()))
@@ -241,7 +241,7 @@ def _end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
 
 def measure(kind: str, plan: Plan, servers: PrivateServers) -> Measured:
     """The polite crawl, undisturbed and with kills, and as many pages without any delay."""
-    engine = f"sqlite:///{HERE.parent / '.bench' / 'polite.db'}" if kind == "sqlite" else servers.url(kind)
+    engine = f"sqlite:///{WORKSHOP / 'polite.db'}" if kind == "sqlite" else servers.url(kind)
     store = asyncio.run(empty_store(engine, "polite"))
     pages = round(plan.possible * (plan.seconds + plan.kills * plan.kill_every + 20))
     progress(f"{kind}: {plan.workers} workers, {plan.sites} sites, {plan.exits} exits, {plan.delay:g} s …")

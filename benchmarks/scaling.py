@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-from private_servers import DURABILITY, POSTGRESQL, REDIS, PrivateServers
-from report import BenchmarkError, Goal, facts, goals_table, machine, number, progress, save_section, table
-from stores import delete_store, empty_store
+from parts.shared.private_servers import DURABILITY, POSTGRESQL, REDIS, PrivateServers
+from parts.shared.report import BenchmarkError, Goal, facts, goals_table, machine, number, progress, save_section, table
+from parts.shared.stores import delete_store, empty_store
+from parts.shared.workshop import PARTS, WORKSHOP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HERE = Path(__file__).parent
 LINEAR = 0.9
 SCRAPER = """
 from shoal import Page, Scraper
@@ -57,7 +57,7 @@ class Measured:
 @contextmanager
 def slow_site(latency: float) -> Iterator[int]:
     """The site as a process of its own. Gives its port."""
-    command = [sys.executable, str(HERE / "slow_server.py"), "--latency", str(latency)]
+    command = [sys.executable, str(PARTS / "scaling" / "slow_server.py"), "--latency", str(latency)]
     site = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert site.stdout is not None  # noqa: S101 - it is a pipe
@@ -139,7 +139,7 @@ def measure_all(engines: list[str], options: argparse.Namespace) -> Iterator[tup
         for engine in engines:
             url = servers.url(engine) if engine in DURABILITY else engine
             if engine == "sqlite":
-                url = f"sqlite:///{HERE.parent / '.bench' / 'scaling.db'}"
+                url = f"sqlite:///{WORKSHOP / 'scaling.db'}"
             measured = []
             for workers in options.workers:
                 progress(f"{url.partition(':')[0]}: {workers} workers …")

@@ -14,12 +14,12 @@ from statistics import linear_regression
 from typing import TYPE_CHECKING
 
 import uvloop
-from load import SCRAPER, Tasks, ask, done, fill, new_run, site_names
-from private_servers import POSTGRESQL, REDIS, PrivateServers
-from report import facts, machine, progress, save_section, table
-from stores import delete_store, empty_store
+from parts.frontier.load import SCRAPER, Tasks, ask, done, fill, new_run, site_names
+from parts.shared.private_servers import POSTGRESQL, REDIS, PrivateServers
+from parts.shared.report import facts, machine, progress, save_section, table
+from parts.shared.stores import delete_store, empty_store
 
-from shoal.engines import open_engine
+from shoal.frontier.open import open_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

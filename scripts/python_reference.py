@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any
 
 import shoal
+import shoal.errors
 
 NOTE = "<!-- Made by `make docs` from the docstrings. Change the code, not this page. -->"
 
@@ -19,20 +20,38 @@ INTRODUCTION = """\
 generator that takes one `Page`. It yields items (dicts, dataclasses, pydantic models), `Request`s and downloads, in any
 nesting of lists; it may raise `Retry` or `Drop`."""
 
+DURATION = """\
+`float | str`: a number of seconds, or a text with a unit: `"500ms"`, `"30s"`, `"10m"`, `"6h"`, `"2d"`, `"1w"`; a year
+at most. Wherever a length of time is given, in code, in settings and on the command line, either will do."""
+
 ORDER = (
     "Scraper",
     "Page",
     "Request",
     "Sitemap",
     "Route",
+    "Duration",
     "Retry",
     "Drop",
     "Orchestrator",
     "AsyncOrchestrator",
+    "RunResult",
+    "RunStatus",
     "Client",
     "AsyncClient",
+    "open_leases",
+    "LeaseClient",
+    "LeaseOptions",
+    "Job",
+    "JobItem",
+    "RefusedURL",
     "verify_webhook",
     "webhook_secret",
+)
+ERRORS = tuple(
+    name
+    for name, value in vars(shoal.errors).items()
+    if isinstance(value, type) and issubclass(value, shoal.errors.ShoalError)
 )
 WIDTH = 110
 EXPLAINS = re.compile(r"`\w+`(?:(?:, | and )`\w+`)*(?::| is | are | collects )").match
@@ -42,12 +61,19 @@ EXPLAINS = re.compile(r"`\w+`(?:(?:, | and )`\w+`)*(?::| is | are | collects )")
 def python_page() -> str:
     """The whole page."""
     offered = set(shoal.__all__) - {"__version__"}
-    if offered != set(ORDER):
-        raise SystemExit(f"ORDER lacks or has too much: {offered ^ set(ORDER)}")
+    if offered != {*ORDER, *ERRORS}:
+        raise SystemExit(f"ORDER lacks or has too much: {offered ^ {*ORDER, *ERRORS}}")
     parts = [NOTE, "# Python", INTRODUCTION]
     for name in ORDER:
-        parts += _of(name, getattr(shoal, name))
+        parts += [f"## {name}", DURATION] if name == "Duration" else _of(name, getattr(shoal, name))
+    parts += ["## Errors", _tree()]
     return "\n\n".join(parts) + "\n"
+
+
+def _tree() -> str:
+    """What `shoal.errors` draws of them, and what it says below."""
+    drawn, _, said = (shoal.errors.__doc__ or "").partition("\n\n")[2].rpartition("\n\n")
+    return f"All of them can be had by `from shoal import …`.\n\n```\n{drawn}\n```\n\n{said.strip()}"
 
 
 def _of(name: str, offered: type | FunctionType) -> list[str]:

@@ -4,17 +4,46 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from command_line import forget_modules
-from shoal import politeness
 from shoal.fetch.http import HttpFetcher
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.testing.hostile_site import HostileSite
-from working import AGENT, opened
+from support.command_line import forget_modules
+from support.working import AGENT, opened
+
+settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shoal")  # how fast examples are made depends on what else the machine does
+
+TOO_LONG = 30.0
+"""Seconds that a test may take, on two quiet cores."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Where the time went, by folder; and what is too long for `make test`."""
+    spent: dict[str, float] = defaultdict(float)
+    folders: dict[str, float] = defaultdict(float)
+    tests = Counter[str]()
+    for report in (each for reports in terminalreporter.stats.values() for each in reports):
+        if isinstance(report, pytest.TestReport):
+            spent[report.nodeid] += report.duration
+    for test, seconds in spent.items():
+        folder = "/".join(test.split("::")[0].split("/")[:2])
+        folders[folder] += seconds
+        tests[folder] += 1
+    if len(folders) > 1:
+        terminalreporter.section("seconds by folder")
+        for folder, seconds in sorted(folders.items(), key=itemgetter(1), reverse=True):
+            terminalreporter.write_line(f"{seconds:7.0f}  {tests[folder]:5}  {folder}")
+    for test, seconds in sorted(spent.items(), key=itemgetter(1), reverse=True)[:20]:
+        if seconds > TOO_LONG:
+            terminalreporter.write_line(f"{seconds:7.0f}  takes long (see CONTRIBUTING.md): {test}")
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +82,6 @@ def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], i
     """Notebooks are written into the test's own folder. Answers how many there are now."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return lambda: len(list(tmp_path.glob("shoal-*.hand")))
-
-
-@pytest.fixture
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries come after a few milliseconds."""
-    monkeypatch.setattr(politeness, "RETRY_FIRST", 5)
 
 
 @pytest.fixture

@@ -3,33 +3,102 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import Drop, Retry
-from shoal.page import Page
-from shoal.request import Request
-from shoal.routes import Route
-from shoal.scraper import Scraper
-from shoal.sitemap import Sitemap
-from shoal.version import __version__
-from shoal.webhook import verify_webhook, webhook_secret
+from shoal.api.page import Page
+from shoal.api.request import Request
+from shoal.api.routes import Route
+from shoal.api.scraper import Scraper
+from shoal.api.sitemap import Sitemap
+from shoal.api.webhook_signature import verify_webhook, webhook_secret
+from shoal.core.duration import Duration
+from shoal.core.version import __version__
+from shoal.errors import (
+    BadScraper,
+    BadSettings,
+    BadTarget,
+    BadURL,
+    BadWebhook,
+    BeingMoved,
+    Drop,
+    EngineBroken,
+    EngineError,
+    EngineFull,
+    EngineRefused,
+    EngineUnavailable,
+    GatewayError,
+    GatewayUnavailable,
+    JobFailed,
+    JobUnfinished,
+    NeedsAnotherLease,
+    NoStore,
+    RequestRefused,
+    Retry,
+    ShoalError,
+    StartRefused,
+    TooLate,
+    TorFailed,
+    UnknownJob,
+    UnknownRun,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from shoal.client.asynchronous import AsyncClient
     from shoal.client.blocking import Client
-    from shoal.orchestrator import AsyncOrchestrator, Orchestrator
+    from shoal.client.job import Job, JobItem, RefusedURL
+    from shoal.delivery.lease_client import LeaseClient
+    from shoal.delivery.open import open_leases
+    from shoal.delivery.options import LeaseOptions
+    from shoal.runs.blocking_orchestrator import Orchestrator
+    from shoal.runs.orchestrator import AsyncOrchestrator
+    from shoal.runs.results import RunResult, RunStatus
 
 __all__ = [
     "AsyncClient",
     "AsyncOrchestrator",
+    "BadScraper",
+    "BadSettings",
+    "BadTarget",
+    "BadURL",
+    "BadWebhook",
+    "BeingMoved",
     "Client",
     "Drop",
+    "Duration",
+    "EngineBroken",
+    "EngineError",
+    "EngineFull",
+    "EngineRefused",
+    "EngineUnavailable",
+    "GatewayError",
+    "GatewayUnavailable",
+    "Job",
+    "JobFailed",
+    "JobItem",
+    "JobUnfinished",
+    "LeaseClient",
+    "LeaseOptions",
+    "NeedsAnotherLease",
+    "NoStore",
     "Orchestrator",
     "Page",
+    "RefusedURL",
     "Request",
+    "RequestRefused",
     "Retry",
     "Route",
+    "RunResult",
+    "RunStatus",
     "Scraper",
+    "ShoalError",
     "Sitemap",
+    "StartRefused",
+    "TooLate",
+    "TorFailed",
+    "UnknownJob",
+    "UnknownRun",
+    "UsageError",
     "__version__",
+    "open_leases",
     "verify_webhook",
     "webhook_secret",
 ]
@@ -37,9 +106,17 @@ __all__ = [
 
 _LATER = {
     "AsyncClient": "shoal.client.asynchronous",
-    "AsyncOrchestrator": "shoal.orchestrator",
+    "AsyncOrchestrator": "shoal.runs.orchestrator",
     "Client": "shoal.client.blocking",
-    "Orchestrator": "shoal.orchestrator",
+    "Job": "shoal.client.job",
+    "JobItem": "shoal.client.job",
+    "Orchestrator": "shoal.runs.blocking_orchestrator",
+    "RunResult": "shoal.runs.results",
+    "RunStatus": "shoal.runs.results",
+    "LeaseClient": "shoal.delivery.lease_client",
+    "LeaseOptions": "shoal.delivery.options",
+    "RefusedURL": "shoal.client.job",
+    "open_leases": "shoal.delivery.open",
 }
 
 

@@ -15,6 +15,9 @@ ShoalError
 │   │   └── NoStore         the server is there, and nothing of Shoal in it yet
 │   ├── EngineFull          no space left
 │   └── EngineBroken        corrupt, foreign or of another version
+├── StartRefused            a request may not start under its lease; give the lease back
+│   ├── TooLate             no longer, or not so soon after the last one
+│   └── NeedsAnotherLease   the lease allows no further request; the next one waits for its turn like any other
 └── GatewayError            what a client of the gateway is told
     ├── RequestRefused      the gateway says what is wrong with the request
     │   └── UnknownJob      no such job, or its results are gone
@@ -62,7 +65,9 @@ class BadSettings(UsageError):
 
 
 class BadScraper(UsageError):
-    """A scraper is wrong as written."""
+    """A scraper is wrong as written. `place`: the line where that was noticed (`books.py:12 in detail`), if known."""
+
+    place: str | None = None
 
 
 class BadTarget(UsageError):
@@ -116,6 +121,24 @@ class EngineFull(EngineError):
 
 class EngineBroken(EngineError):
     """The store holds something that this version cannot read."""
+
+
+class StartRefused(ShoalError):
+    """A request was not sent, because its lease does not allow it to start."""
+
+
+class TooLate(StartRefused):
+    """The request was not sent: its lease says that it may no longer start, or not so soon."""
+
+    def __init__(self, text: str = "The request was not sent: its lease does not allow it to start now.") -> None:
+        super().__init__(text)
+
+
+class NeedsAnotherLease(StartRefused):
+    """One lease allows one request start here; the next step has to wait for its turn like any other."""
+
+    def __init__(self, text: str = "The next request needs another lease: give this one back.") -> None:
+        super().__init__(text)
 
 
 class GatewayError(ShoalError):
@@ -173,9 +196,9 @@ class Signal(Exception):
 
 
 class Retry(Signal):
-    """Try this task again, `after` seconds from now (default: the usual growing delay). Counts as one attempt."""
+    """Try this task again, `after` so long (a Duration; default: the usual growing delay). Counts as one attempt."""
 
-    def __init__(self, reason: str = "asked by the handler", *, after: float | None = None) -> None:
+    def __init__(self, reason: str = "asked by the handler", *, after: float | str | None = None) -> None:
         self.reason = reason
         self.after = after
         super().__init__(reason)

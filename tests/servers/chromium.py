@@ -20,7 +20,7 @@ FLAGS = (
     "--disable-sync",
 )
 
-PATIENCE = 60_000
+PATIENCE = 120_000
 """Milliseconds for whatever a test waits for: much, for machines that have much to do."""
 
 

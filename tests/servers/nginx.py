@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from servers.proxies import need
+from support.waiting import wait_until
 
 
 @contextmanager
@@ -20,14 +20,13 @@ def running_nginx(folder: Path, configuration: str, port: int) -> Iterator[None]
     with (folder / "nginx.log").open("wb") as log:
         process = subprocess.Popen([need("nginx", "nginx-light"), "-p", str(folder), "-c", str(path)], stderr=log)
     try:
-        end = time.monotonic() + 20
-        while True:
+
+        def listens() -> bool:
             assert process.poll() is None, (folder / "nginx.log").read_text()
-            assert time.monotonic() < end, "nginx does not listen"
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.02)
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        wait_until(listens, "nginx listens")
         yield
     finally:
         process.terminate()

@@ -10,11 +10,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from support.waiting import wait_until
 
 USER = "shoal"
 SETTINGS = """
@@ -79,11 +80,13 @@ class PostgresServer:
         command = self._as_owner([str(self._programs / "postgres"), "-D", str(self._data), "-p", str(self.port)])
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
-        deadline = time.monotonic() + 60
-        while self._try("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), "-q") != 0:
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"PostgreSQL did not start:\n{self.log()[-2000:]}")
-            time.sleep(0.05)
+        process = self._process
+
+        def ready() -> bool:
+            assert process.poll() is None, f"PostgreSQL did not start:\n{self.log()[-2000:]}"
+            return self._try("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), "-q") == 0
+
+        wait_until(ready, "PostgreSQL answers", again=0.05)
 
     def stop(self, how: str = "fast") -> None:
         """Stop: smart, fast, or immediate (as a crash would, with recovery at the next start)."""
@@ -147,7 +150,7 @@ class PostgresServer:
 
     def _reap(self) -> None:
         if self._process is not None:
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=120)
 
     def _run(self, program: str, *options: str) -> None:
         command = self._as_owner([str(self._programs / program), *options])

@@ -10,12 +10,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from support.waiting import wait_until
 
 TINYPROXY = """
 Port {port}
@@ -77,14 +78,13 @@ def socks_proxy(leaves_from: str = "127.0.0.3", login: tuple[str, str] | None = 
 def _running(command: list[str], port: int) -> Iterator[None]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 20
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
+
+        def listens() -> bool:
             assert process.poll() is None, f"{command[0]} has ended by itself"
-            assert time.monotonic() < deadline, f"{command[0]} does not listen"
-            time.sleep(0.02)
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        wait_until(listens, f"{command[0]} listens")
         yield
     finally:
         process.kill()

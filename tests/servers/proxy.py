@@ -187,7 +187,7 @@ class Proxy:
 
     def _wait_for(self, act: Coroutine[Any, Any, None]) -> None:
         """Have it done in the loop, and return when it is done."""
-        asyncio.run_coroutine_threadsafe(act, self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(act, self._loop).result(120)
 
 
 async def _swallow(reader: asyncio.StreamReader) -> None:

@@ -9,11 +9,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from support.waiting import wait_until
 
 PLACES = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/redis/bin")
 START_WITHIN = 20.0
@@ -70,15 +71,17 @@ class RedisServer:
         self.process = subprocess.Popen(
             [find_program(self.program), *settings], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until = time.monotonic() + START_WITHIN
-        while time.monotonic() < until:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"{self.program} ended at once:\n{self.log}")
-            if self._answers():
-                return
-            time.sleep(0.02)
-        self.kill()
-        raise RuntimeError(f"{self.program} did not answer within {START_WITHIN} s:\n{self.log}")
+        process = self.process
+
+        def answers() -> bool:
+            assert process.poll() is None, f"{self.program} ended at once:\n{self.log}"
+            return self._answers()
+
+        try:
+            wait_until(answers, f"{self.program} answers")
+        except AssertionError:
+            self.kill()
+            raise
 
     def kill(self) -> None:
         """kill -9."""
@@ -122,7 +125,7 @@ class RedisServer:
     def _end(self, how: signal.Signals) -> None:
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
             self.process = None
 
 
@@ -165,11 +168,10 @@ def running_cluster(nodes: int = 3) -> Iterator[list[RedisServer]]:
             capture_output=True,
             timeout=60,
         )
-        until = time.monotonic() + START_WITHIN
-        while not all(b"cluster_state:ok" in server.ask("CLUSTER", "INFO") for server in servers):
-            if time.monotonic() > until:
-                raise RuntimeError("the cluster did not come together")
-            time.sleep(0.05)
+        wait_until(
+            lambda: all(b"cluster_state:ok" in server.ask("CLUSTER", "INFO") for server in servers),
+            "the cluster has come together",
+        )
         yield servers
 
 
@@ -187,11 +189,10 @@ def running_sentinel(name: str = "main") -> Iterator[tuple[RedisServer, RedisSer
         for server in (master, replica, watcher):
             server.start()
             stack.callback(server.kill)
-        until = time.monotonic() + START_WITHIN
-        while b"master_link_status:up" not in replica.ask("INFO", "replication") or not watcher.knows_replica(name):
-            if time.monotonic() > until:
-                raise RuntimeError("the replica did not find its master, or the sentinel not the replica")
-            time.sleep(0.05)
+        wait_until(
+            lambda: b"master_link_status:up" in replica.ask("INFO", "replication") and watcher.knows_replica(name),
+            "the replica has found its master, and the sentinel the replica",
+        )
         yield master, replica, watcher
 
 

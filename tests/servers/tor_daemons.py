@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
 from servers.proxies import free_port
+from support.waiting import wait_until
 
 
 def nobody() -> str:
@@ -29,9 +29,11 @@ class listening:  # noqa: N801 - reads as what it does
 
     def __enter__(self) -> Callable[[], list[str]]:
         port, cookie = self._folder / "control-port", self._folder / "control-cookie"
-        until(lambda: port.exists() and cookie.exists() and cookie.stat().st_size > 0, "no control port")
+        wait_until(
+            lambda: port.exists() and cookie.exists() and cookie.stat().st_size > 0, "the daemon has a control port"
+        )
         number = int(port.read_text().rpartition(":")[2])
-        self._socket = socket.create_connection(("127.0.0.1", number), timeout=30)
+        self._socket = socket.create_connection(("127.0.0.1", number), timeout=120)
         self._socket.sendall(f"AUTHENTICATE {cookie.read_bytes().hex()}\r\nSETEVENTS SIGNAL\r\n".encode())
         while self._heard.count(b"250 OK") < 2:
             self._heard += self._socket.recv(4096)
@@ -71,16 +73,8 @@ def _is_daemon(process: psutil.Process, words: str) -> bool:
 def speaks_socks(port: int) -> bool:
     """Whether a SOCKS5 proxy listens at this port."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             connection.sendall(b"\x05\x01\x00")
             return connection.recv(2) == b"\x05\x00"
     except ConnectionError:
         return False
-
-
-def until(true: Callable[[], bool], otherwise: str, seconds: float = 60) -> None:
-    """Wait for it to become true; if it does not, that is said."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, otherwise
-        time.sleep(0.1)

@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from servers.proxies import free_port, need
+from support.waiting import wait_until
 
 RELAYS = 3
 """Besides the authority, which is a relay too. A circuit needs three."""
@@ -80,12 +81,14 @@ class TorNetwork:
 
     def wait(self) -> None:
         """Until the authority has published a consensus in which all relays can be used as exits."""
-        authority, deadline = self._base / "authority", time.monotonic() + 90
+        authority = self._base / "authority"
         consensus = authority / "cached-microdesc-consensus"
-        while not (consensus.exists() and consensus.read_text().count(" Exit Fast ") > RELAYS):
+
+        def published() -> bool:
             assert all(process.poll() is None for process in self._running), (authority / "log").read_text()[-2000:]
-            assert time.monotonic() < deadline, (authority / "log").read_text()[-2000:]
-            time.sleep(0.05)
+            return consensus.exists() and consensus.read_text().count(" Exit Fast ") > RELAYS
+
+        wait_until(published, "all relays are in a consensus", within=240)
         print(f"a Tor network of {RELAYS + 1} relays, {time.monotonic() - self._began:.1f} s after it was started")
 
     def leaves_to(self, port: int) -> bool:

@@ -6,19 +6,21 @@ from typing import Annotated
 import typer
 
 from shoal import __version__
-from shoal.cli import dead, exits, items, keys, runs, sites
-from shoal.cli.audit import audit_
-from shoal.cli.changes import changes
-from shoal.cli.doctor import doctor
-from shoal.cli.explain import explain_
-from shoal.cli.frame import framed
-from shoal.cli.init import init
-from shoal.cli.move import move
-from shoal.cli.run import run
-from shoal.cli.scrapers import scrapers
-from shoal.cli.serve import serve
-from shoal.cli.sitemap import sitemap
-from shoal.cli.worker import worker
+from shoal.cli.commands.politeness import exits, sites
+from shoal.cli.commands.politeness.audit import audit_
+from shoal.cli.commands.politeness.explain import explain_
+from shoal.cli.commands.project.doctor import doctor
+from shoal.cli.commands.project.init import init
+from shoal.cli.commands.project.scrapers import scrapers
+from shoal.cli.commands.runs import dead, items, stats, steer
+from shoal.cli.commands.runs.changes import changes
+from shoal.cli.commands.runs.move import move
+from shoal.cli.commands.work import keys
+from shoal.cli.commands.work.run import run
+from shoal.cli.commands.work.serve import serve
+from shoal.cli.commands.work.sitemap import sitemap
+from shoal.cli.commands.work.worker import worker
+from shoal.cli.output.exit_codes import framed
 
 app = typer.Typer(
     name="shoal",
@@ -40,7 +42,9 @@ def root(
     _version_wanted: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
     ] = False,
-    _debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks. May stand anywhere.")] = False,
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks, those of handlers too. May stand anywhere.")
+    ] = False,
 ) -> None:
     """Shoal: a polite, durable web scraper. One script tonight, or a fleet, with the same code.
 
@@ -53,11 +57,11 @@ app.command()(run)
 app.command()(worker)
 app.command()(serve)
 app.add_typer(keys.app, name="keys")
-app.command()(runs.runs)
-app.command()(runs.stats)
-app.command()(runs.cancel)
-app.command()(runs.pause)
-app.command()(runs.resume)
+app.command()(stats.runs)
+app.command()(stats.stats)
+app.command()(steer.cancel)
+app.command()(steer.pause)
+app.command()(steer.resume)
 app.command()(move)
 app.add_typer(dead.app, name="dead")
 app.command()(items.items)

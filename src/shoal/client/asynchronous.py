@@ -11,9 +11,10 @@ import aiohttp
 from yarl import URL
 
 from shoal.client.address import address_of
-from shoal.client.job import Job, Record
-from shoal.client.talking import Ask, NoAnswer, Pause, Reply, Talk, Talker
-from shoal.clock import SystemClock
+from shoal.client.job import Job, JobItem
+from shoal.client.protocol import GatewayRequest, NoAnswer, Pause, Reply, Talk, Talker
+from shoal.core.clock import SystemClock
+from shoal.core.duration import Duration
 
 Result = TypeVar("Result")
 
@@ -25,7 +26,7 @@ class AsyncClient:
     """
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8000", *, api_key: str | None = None, patience: float = 60.0
+        self, url: str = "http://127.0.0.1:8000", *, api_key: str | None = None, patience: Duration = 60.0
     ) -> None:
         self._address = address_of(url)
         self._talker = Talker(SystemClock(), api_key=api_key, patience=patience)
@@ -44,7 +45,7 @@ class AsyncClient:
         return await self._do(self._talker.submit(scraper, input, urls, idempotency_key or str(uuid.uuid4()), callback))
 
     async def wait(
-        self, job_id: str, *, within: float | None = None, on_news: Callable[[Job], object] | None = None
+        self, job_id: str, *, within: Duration | None = None, on_news: Callable[[Job], object] | None = None
     ) -> Job:
         """As Client.wait."""
         return await self._do(self._talker.wait(job_id, within, on_news))
@@ -53,7 +54,7 @@ class AsyncClient:
         """As Client.result."""
         return await self._do(self._talker.result(job_id))
 
-    async def items(self, job_id: str) -> AsyncIterator[Record]:
+    async def items(self, job_id: str) -> AsyncIterator[JobItem]:
         """As Client.items, by `async for`."""
         cursor: int | None = 0
         while cursor is not None:
@@ -101,7 +102,7 @@ class AsyncClient:
             result: Result = end.value
             return result
 
-    async def _send(self, ask: Ask) -> Reply | NoAnswer:
+    async def _send(self, ask: GatewayRequest) -> Reply | NoAnswer:
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
         url = URL(self._address.origin + self._address.path + ask.path, encoded=True)

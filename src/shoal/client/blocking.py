@@ -10,9 +10,10 @@ from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from shoal.client.address import address_of
-from shoal.client.job import Job, Record
-from shoal.client.talking import Ask, NoAnswer, Pause, Reply, Talk, Talker
-from shoal.clock import SystemClock
+from shoal.client.job import Job, JobItem
+from shoal.client.protocol import GatewayRequest, NoAnswer, Pause, Reply, Talk, Talker
+from shoal.core.clock import SystemClock
+from shoal.core.duration import Duration
 
 Result = TypeVar("Result")
 
@@ -22,15 +23,17 @@ class Client:
 
     `url`: of the gateway, or of the proxy in front of several.
     `api_key`: as `shoal keys create` printed it, where one is needed.
-    `patience`: how long to try again when nobody answers, or only "not now" (429, 503, …). Unit: seconds.
+    `patience`: how long to try again when nobody answers, or only "not now" (429, 503, …).
+
+    A Duration is a number of seconds, or a text such as "500ms", "30s", "10m".
 
     Trying again is always safe: a submission carries an idempotency key. Threads may share a client.
-    Raises GatewayError (`shoal.errors`): RequestRefused with what the gateway says is wrong, UnknownJob,
+    Raises GatewayError: RequestRefused with what the gateway says is wrong, UnknownJob,
     GatewayUnavailable when patience is over, JobFailed, JobUnfinished.
     """
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8000", *, api_key: str | None = None, patience: float = 60.0
+        self, url: str = "http://127.0.0.1:8000", *, api_key: str | None = None, patience: Duration = 60.0
     ) -> None:
         self._address = address_of(url)
         self._talker = Talker(SystemClock(), api_key=api_key, patience=patience)
@@ -54,11 +57,13 @@ class Client:
         """
         return self._do(self._talker.submit(scraper, input, urls, idempotency_key or str(uuid.uuid4()), callback))
 
-    def wait(self, job_id: str, *, within: float | None = None, on_news: Callable[[Job], object] | None = None) -> Job:
+    def wait(
+        self, job_id: str, *, within: Duration | None = None, on_news: Callable[[Job], object] | None = None
+    ) -> Job:
         """Wait until the job is complete, and return it with its results.
 
         Raises JobFailed if it fails or is cancelled. The connection is held open until there is something to say.
-        `within`: after so many seconds JobUnfinished is raised; the job goes on. None = as long as it takes.
+        `within`: after this long JobUnfinished is raised; the job goes on. None = as long as it takes.
         `on_news`: called with the job at first, when its progress changes and, while it is queued, as often as the
         gateway suggests.
         """
@@ -68,7 +73,7 @@ class Client:
         """How the job stands now, with its results if it has ended."""
         return self._do(self._talker.result(job_id))
 
-    def items(self, job_id: str) -> Iterator[Record]:
+    def items(self, job_id: str) -> Iterator[JobItem]:
         """All items that the job has given so far, however many, read page by page."""
         cursor: int | None = 0
         while cursor is not None:
@@ -112,7 +117,7 @@ class Client:
             result: Result = end.value
             return result
 
-    def _send(self, ask: Ask) -> Reply | NoAnswer:
+    def _send(self, ask: GatewayRequest) -> Reply | NoAnswer:
         """A connection that was idle may have been closed meanwhile: that is no trouble worth a pause."""
         with suppress(IndexError, OSError, http.client.HTTPException):
             return self._send_by(self._idle.pop(), ask)
@@ -121,7 +126,7 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             return NoAnswer(str(error) or type(error).__name__)
 
-    def _send_by(self, connection: http.client.HTTPConnection, ask: Ask) -> Reply:
+    def _send_by(self, connection: http.client.HTTPConnection, ask: GatewayRequest) -> Reply:
         connection.timeout = ask.timeout
         if connection.sock is not None:
             connection.sock.settimeout(ask.timeout)

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 
-State = Literal["queued", "processing", "complete", "failed", "cancelled"]
+JobState = Literal["queued", "processing", "complete", "failed", "cancelled"]
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusedURL(msgspec.Struct, frozen=True):
     """A URL that was not or could not be read, and why."""
 
     url: str
@@ -29,7 +29,7 @@ class Job(msgspec.Struct, frozen=True):
     """
 
     job_id: str
-    status: State
+    status: JobState
     scraper: str | None = None
     progress: str | None = None
     items: int = 0
@@ -42,8 +42,8 @@ class Job(msgspec.Struct, frozen=True):
     results: dict[str, list[Any]] | list[Any] | None = None
     results_at: str | None = None
     error: str | None = None
-    errors: tuple[Refusal, ...] = ()
-    refused: tuple[Refusal, ...] = ()
+    errors: tuple[RefusedURL, ...] = ()
+    refused: tuple[RefusedURL, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -51,7 +51,7 @@ class Job(msgspec.Struct, frozen=True):
         return self.status not in ("queued", "processing")
 
 
-class Record(msgspec.Struct, frozen=True):
+class JobItem(msgspec.Struct, frozen=True):
     """An item with the group and the page it came from."""
 
     group: str | None
@@ -59,10 +59,10 @@ class Record(msgspec.Struct, frozen=True):
     item: Any
 
 
-class RecordPage(msgspec.Struct, frozen=True):
+class JobItemPage(msgspec.Struct, frozen=True):
     """Some records; `next` leads on."""
 
-    items: list[Record]
+    items: list[JobItem]
     next: int | None
 
 

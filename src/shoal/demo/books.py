@@ -47,7 +47,7 @@ _SHELVES = {
         "Forty Ways with Sardines",
         "The Honest Chowder Book",
         "Bread for Sailors",
-        "Smoke, Salt & Patience",
+        "Smoke, Salt & Retrying",
         "A Kitchen by the Pier",
         "Seaweed Suppers",
         "The Lemon and the Sole",

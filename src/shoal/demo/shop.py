@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
 
-from shoal.clock import Clock, Millis, SystemClock
+from shoal.core.clock import Clock, Millis, SystemClock
 from shoal.demo import pages
 from shoal.demo.books import BOOKS, DEALS
 from shoal.demo.covers import cover

@@ -14,10 +14,12 @@ import brotli  # type: ignore[import-untyped]
 from aiohttp import hdrs
 from aiohttp.http_parser import RawResponseMessage
 
+from shoal.core.outcome import Blame
 from shoal.fetch.protocol import FetchError
-from shoal.outcome import Blame
 
 _AT_ONCE = 2**20  # a body that is announced to be no larger is read without looking at its pieces
+MOST_LAYERS = 3
+"""Content encodings that are taken off one body, one after the other."""
 _STEP = 2**17  # as much as is decompressed before the cap is looked at and others get a turn
 
 
@@ -41,11 +43,11 @@ async def read_body(
     headers = message.headers
     refused = math.inf if cut else cap
     length = headers.get(hdrs.CONTENT_LENGTH)
-    encoding = headers.get(hdrs.CONTENT_ENCODING)
+    encoding = ", ".join(headers.getall(hdrs.CONTENT_ENCODING, ()))
     if length is not None and hdrs.TRANSFER_ENCODING not in headers:
         if int(length) > refused:
             raise _too_large(cap)
-        if encoding is None and int(length) <= _AT_ONCE and spool is None:
+        if not encoding and int(length) <= _AT_ONCE and spool is None:
             body = await payload.read()
             return body, len(body)
     decoder = _decoder(encoding)
@@ -135,16 +137,45 @@ class _Brotli:
                 return
 
 
-def _decoder(encoding: str | None) -> _Inflate | _Brotli | None:
-    """What takes the encoding off; None = there is none."""
-    match (encoding or "identity").strip().lower():
+class _Layers:
+    """Several encodings, one inside the other. `outermost`: the one that was put on last, and comes off first."""
+
+    def __init__(self, outermost: _Decoder, inner: _Decoder) -> None:
+        self._outermost = outermost
+        self._inner = inner
+
+    @property
+    def complete(self) -> bool:
+        return self._outermost.complete and self._inner.complete
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for piece in self._outermost.feed(data):
+            yield from self._inner.feed(piece)
+
+
+_Decoder = _Inflate | _Brotli | _Layers
+
+
+def _decoder(encodings: str) -> _Decoder | None:
+    """What takes the encodings off that a Content-Encoding names, in the order in which they were put on. None = there
+    are none."""
+    names = [name for name in (part.strip().lower() for part in encodings.split(",")) if name not in ("", "identity")]
+    if len(names) > MOST_LAYERS:
+        raise FetchError(f"body in more than {MOST_LAYERS} content encodings", Blame.URL, permanent=True)
+    decoder: _Decoder | None = None
+    for name in names:
+        this = _one_decoder(name)
+        decoder = this if decoder is None else _Layers(this, decoder)
+    return decoder
+
+
+def _one_decoder(name: str) -> _Decoder:
+    match name:
         case "gzip" | "x-gzip":
             return _Inflate(gzip=True)
         case "deflate":
             return _Inflate(gzip=False)
         case "br":
             return _Brotli()
-        case "identity" | "":
-            return None
         case unknown:
             raise FetchError(f"unknown content encoding {unknown[:40]!r}", Blame.URL, permanent=True)

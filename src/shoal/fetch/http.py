@@ -26,14 +26,15 @@ from aiohttp_socks import ProxyTimeoutError
 from multidict import CIMultiDict
 from yarl import URL
 
-from shoal.exits import ExitAddress
+from shoal.core.exit_address import ExitAddress
+from shoal.core.outcome import Blame
+from shoal.core.task import DIRECT
+from shoal.errors import TooLate
 from shoal.fetch.body import read_body
-from shoal.fetch.guard import Guard
-from shoal.fetch.http_errors import FOREIGN, PROXY_REFUSALS, refused_by_proxy, through_proxy, translated
-from shoal.fetch.protocol import Fetch, FetchError, Gate, Response, TooLate
-from shoal.fetch.ways import Way, Ways, open_way
-from shoal.outcome import Blame
-from shoal.task import DIRECT
+from shoal.fetch.errors import FOREIGN, PROXY_REFUSALS, by_source, refused_by_proxy, through_proxy, translated
+from shoal.fetch.exit_connections import ExitConnections, OpenExit, open_exit
+from shoal.fetch.guard.rules import Guard
+from shoal.fetch.protocol import Fetch, FetchError, Gate, Response
 
 MOST_JARS = 1000
 """The cookies of those who were given some first are forgotten first."""
@@ -59,18 +60,18 @@ class Timeouts:
     """Between two pieces of the body."""
 
 
-def direct(limit: int = 100, tls: ssl.SSLContext | None = None, guard: Guard | None = None) -> Ways:
+def direct(limit: int = 100, tls: ssl.SSLContext | None = None, guard: Guard | None = None) -> OpenExit:
     """Connections straight from this machine, at most `limit` in use at once. `tls`: None = the usual authorities.
 
     `guard`: of guarded requests; None = the one that lets pass what is public.
     """
 
-    def way(exit_name: str, guarded: bool) -> Way:
+    def exit_(exit_name: str, guarded: bool) -> ExitConnections:
         if exit_name != DIRECT:
             raise FetchError(f"there is no exit {exit_name!r} here", Blame.EXIT)
-        return open_way(ExitAddress(DIRECT), limit, tls, (guard or Guard()) if guarded else None)
+        return open_exit(ExitAddress(DIRECT), limit, tls, (guard or Guard()) if guarded else None)
 
-    return way
+    return exit_
 
 
 class _Origin:
@@ -82,19 +83,19 @@ class _Origin:
 
     __slots__ = ("fields", "lines", "prefix", "request")
 
-    def __init__(self, origin: str, fields: Mapping[str, str], way: Way) -> None:
+    def __init__(self, origin: str, fields: Mapping[str, str], exit_: ExitConnections) -> None:
         # Never sent: this is how aiohttp wants to be told where to connect.
         self.request = aiohttp.ClientRequest(
             "GET",
             URL(origin),
             headers=fields,
             loop=asyncio.get_running_loop(),
-            proxy=way.proxy,
-            proxy_headers=None if way.login is None else CIMultiDict({hdrs.PROXY_AUTHORIZATION: way.login}),
+            proxy=exit_.proxy,
+            proxy_headers=None if exit_.login is None else CIMultiDict({hdrs.PROXY_AUTHORIZATION: exit_.login}),
         )
-        passed_on = way.proxy is not None and origin.startswith("http:")
-        if passed_on and way.login is not None:
-            self.request.headers[hdrs.PROXY_AUTHORIZATION] = way.login
+        passed_on = exit_.proxy is not None and origin.startswith("http:")
+        if passed_on and exit_.login is not None:
+            self.request.headers[hdrs.PROXY_AUTHORIZATION] = exit_.login
         self.prefix = origin if passed_on else ""
         self.fields = self.request.headers
         self.lines = _lines(self.fields)
@@ -114,46 +115,46 @@ class HttpFetcher:
         self,
         user_agent: str,
         *,
-        ways: Ways | None = None,
+        exits: OpenExit | None = None,
         keep: int | None = None,
         timeouts: Timeouts | None = None,
     ) -> None:
-        self._open_way = ways or direct()
+        self._open_exit = exits or direct()
         self._keep = _kept() if keep is None else keep
         self._timeouts = timeouts or Timeouts()
         self._connecting = aiohttp.ClientTimeout(sock_connect=self._timeouts.connect)
         self._connecting_far = aiohttp.ClientTimeout()
         self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br"}
-        self._origin = lru_cache(maxsize=4096)(lambda origin, way: _Origin(origin, self._fields, way))
-        self._ways: dict[tuple[str, bool], Way] = {}
+        self._origin = lru_cache(maxsize=4096)(lambda origin, exit_: _Origin(origin, self._fields, exit_))
+        self._exits: dict[tuple[str, bool], ExitConnections] = {}
         self._jars: OrderedDict[tuple[str, str], aiohttp.CookieJar] = OrderedDict()
         self._opened: WeakSet[ResponseHandler] = WeakSet()
-        self._left: set[Way] = set()
+        self._left: set[ExitConnections] = set()
 
     async def fetch(self, fetch: Fetch, gate: Gate) -> Response:
         by = fetch.exit, fetch.guarded
-        way = self._ways.get(by)
-        if way is None:
-            way = self._ways[by] = self._open_way(*by)
-        way.busy += 1
+        exit_ = self._exits.get(by)
+        if exit_ is None:
+            exit_ = self._exits[by] = self._open_exit(*by)
+        exit_.busy += 1
         try:
-            return await self._fetch(fetch, gate, way)
+            return await self._fetch(fetch, gate, exit_)
         finally:
-            way.busy -= 1
-            if way.is_left:
-                await self._close_left(way)
+            exit_.busy -= 1
+            if exit_.is_left:
+                await self._close_left(exit_)
 
-    async def _fetch(self, fetch: Fetch, gate: Gate, way: Way) -> Response:
+    async def _fetch(self, fetch: Fetch, gate: Gate, exit_: ExitConnections) -> Response:
         patience = self._timeouts.first_byte
         total = asyncio.timeout(fetch.timeout)
         try:
             async with total:
-                origin, target = self._place(fetch.url, way)
+                origin, target = self._place(fetch.url, exit_)
                 jar = self._jars.get((fetch.exit, fetch.jar)) if self._jars else None
                 request = _written(fetch, origin, target, jar)
-                if way.lookup is not None:
-                    await way.lookup.address(str(origin.request.url.raw_host), origin.request.url.port or 0)
-                connection, message, payload = await self._answer(origin, way, request, fetch, gate)
+                if exit_.lookup is not None:
+                    await exit_.lookup.address(str(origin.request.url.raw_host), origin.request.url.port or 0)
+                connection, message, payload = await self._answer(origin, exit_, request, fetch, gate)
                 patience = self._timeouts.silence
                 try:
                     if hdrs.SET_COOKIE in message.headers:
@@ -165,8 +166,10 @@ class HttpFetcher:
         except FOREIGN as error:
             late = fetch.timeout if total.expired() else None
             told = translated(error, late, patience, self._timeouts.connect)
-            raise await _through(way, error, told, self._timeouts.connect) if way.proxied else told from error
-        if len(self._opened) > self._keep or way.is_left or not payload.is_eof():
+            if exit_.is_source:
+                told = by_source(error, told)
+            raise await _through(exit_, error, told, self._timeouts.connect) if exit_.proxied else told from error
+        if len(self._opened) > self._keep or exit_.is_left or not payload.is_eof():
             self._hang_up(connection)
         else:
             connection.release()
@@ -175,49 +178,49 @@ class HttpFetcher:
         return Response(fetch.url, message.code, message.headers, body, received)
 
     async def close(self) -> None:
-        """Let go of all connections. What is under way fails. The second time: nothing."""
-        ways = [*self._ways.values(), *self._left]
-        self._ways.clear()
+        """Let go of all connections. What is under exit_ fails. The second time: nothing."""
+        opened = [*self._exits.values(), *self._left]
+        self._exits.clear()
         self._left.clear()
-        for way in ways:
-            await way.connector.close()
+        for exit_ in opened:
+            await exit_.connector.close()
 
     async def forget(self, exit_name: str) -> None:
         """Let go of the connections and cookies of one exit; it is opened anew when it is next used, under what it is
-        then. What is under way goes on to its end, on connections that nobody takes after it."""
+        then. What is under exit_ goes on to its end, on connections that nobody takes after it."""
         for place in [place for place in self._jars if place[0] == exit_name]:
             del self._jars[place]
         for guarded in (False, True):
-            way = self._ways.pop((exit_name, guarded), None)
-            if way is not None:
-                way.is_left = True
-                self._left.add(way)
-                await self._close_left(way)
+            exit_ = self._exits.pop((exit_name, guarded), None)
+            if exit_ is not None:
+                exit_.is_left = True
+                self._left.add(exit_)
+                await self._close_left(exit_)
 
-    async def _close_left(self, way: Way) -> None:
-        if not way.busy and way in self._left:
-            self._left.discard(way)
-            await way.connector.close()
+    async def _close_left(self, exit_: ExitConnections) -> None:
+        if not exit_.busy and exit_ in self._left:
+            self._left.discard(exit_)
+            await exit_.connector.close()
 
-    def _place(self, url: str, way: Way) -> tuple[_Origin, str]:
+    def _place(self, url: str, exit_: ExitConnections) -> tuple[_Origin, str]:
         """Where to connect and what to ask for there. A URL in its normal form is sent as it is, to the letter."""
         try:
             found = _URL.match(url) or _URL.match(str(URL(url)))
             if found is not None:
                 origin, target = found.groups()
-                return self._origin(origin, way), target if target.startswith("/") else f"/{target}"
+                return self._origin(origin, exit_), target if target.startswith("/") else f"/{target}"
         except ValueError:
             pass
         raise FetchError("not an http URL", Blame.URL, permanent=True)
 
     async def _answer(
-        self, origin: _Origin, way: Way, request: bytes, fetch: Fetch, gate: Gate
+        self, origin: _Origin, exit_: ExitConnections, request: bytes, fetch: Fetch, gate: Gate
     ) -> tuple[Connection, RawResponseMessage, aiohttp.StreamReader]:
         """Send the request and wait for the head of the answer. Whoever gets the connection ends it."""
         repeatable = fetch.method in _SAFE_TO_REPEAT
         while True:
-            limits = self._connecting_far if way.is_far else self._connecting
-            connection = await way.connector.connect(origin.request, [], limits)
+            limits = self._connecting_far if exit_.is_far else self._connecting
+            connection = await exit_.connector.connect(origin.request, [], limits)
             protocol = connection.protocol
             assert protocol is not None  # noqa: S101 - aiohttp's type says Optional for a connection that was given back
             reused = protocol in self._opened
@@ -294,14 +297,14 @@ def _kept() -> int:
     return MOST_KEPT if files == resource.RLIM_INFINITY else min(MOST_KEPT, files // 2)
 
 
-async def _through(way: Way, error: Exception, told: FetchError, patience: float) -> FetchError:
-    """What went wrong on a way through something else: its own failure, if that can be asked and says so."""
+async def _through(exit_: ExitConnections, error: Exception, told: FetchError, patience: float) -> FetchError:
+    """What went wrong on a exit_ through something else: its own failure, if that can be asked and says so."""
     found = through_proxy(error, told)
-    if way.works is None:
-        if isinstance(error, ProxyTimeoutError) and way.greets is not None and await way.greets(patience):
+    if exit_.works is None:
+        if isinstance(error, ProxyTimeoutError) and exit_.greets is not None and await exit_.greets(patience):
             return FetchError("no connection through the proxy in time", Blame.EXIT, doubtful=True)
         return found
-    return FetchError(found.text, Blame.EXIT, permanent=found.permanent, doubtful=await way.works())
+    return FetchError(found.text, Blame.EXIT, permanent=found.permanent, doubtful=await exit_.works())
 
 
 def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar | None) -> bytes:
@@ -311,9 +314,10 @@ def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar 
     fields = origin.fields.copy()
     fields.update(fetch.headers)
     if jar:
-        stored = [f"{cookie.key}={cookie.coded_value}" for cookie in jar.filter_cookies(URL(fetch.url)).values()]
-        own = fields.get(hdrs.COOKIE)
-        if cookies := "; ".join([own, *stored] if own else stored):
+        own = fields.get(hdrs.COOKIE, "")
+        by_hand = {pair.partition("=")[0].strip() for pair in own.split(";")}
+        kept = [it for it in jar.filter_cookies(URL(fetch.url)).values() if it.key not in by_hand]
+        if cookies := "; ".join([*([own] if own else []), *(f"{it.key}={it.coded_value}" for it in kept)]):
             fields[hdrs.COOKIE] = cookies
     for ours in (hdrs.TRANSFER_ENCODING, hdrs.CONTENT_LENGTH):
         fields.popall(ours, None)

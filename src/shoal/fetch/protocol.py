@@ -1,14 +1,15 @@
-"""The seam between a worker and the network: one method, values in, values out."""
+"""The fetcher protocol, the seam between a worker and the network: one method, values in, values out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import IO, Protocol
 
 from multidict import CIMultiDictProxy
 
-from shoal.outcome import Blame
+from shoal.core.outcome import Blame
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +43,43 @@ class Fetch:
     spool: IO[bytes] | None = None
     """Where the body is written to, from its beginning, instead of being held in memory."""
     guarded: bool = False
-    """Only a public address may be connected to, whatever the URL says (`shoal.fetch.guard`)."""
+    """Only a public address may be connected to, whatever the URL says (`shoal.fetch.guard.rules`)."""
     cut: bool = False
     """A body that is larger than `max_bytes` is cut there, instead of being refused."""
+
+
+class Stage(StrEnum):
+    """How far a request came that has no usable answer."""
+
+    NETWORK = "network"
+    """Nothing was reached: there is no route, or no name server answers. It may be this machine that is offline."""
+    CONNECTION = "connection"
+    """The site could not be connected to."""
+    ANSWER = "answer"
+    """It was sent, or may have been."""
 
 
 class FetchError(Exception):
     """No usable answer. `text` is a short phrase; `blame` says what to charge; `permanent`: trying again is useless.
 
-    `doubtful`: blame lies with the exit or with what is behind it; another exit will show.
+    `doubtful`: blame lies with the exit or with what is behind it; another exit will show. `stage`: how far it came.
     """
 
-    def __init__(self, text: str, blame: Blame, *, permanent: bool = False, doubtful: bool = False) -> None:
+    def __init__(
+        self,
+        text: str,
+        blame: Blame,
+        *,
+        permanent: bool = False,
+        doubtful: bool = False,
+        stage: Stage = Stage.ANSWER,
+    ) -> None:
         self.text = text
         self.blame = blame
         self.permanent = permanent
         self.doubtful = doubtful
+        self.stage = stage
         super().__init__(text)
-
-
-class TooLate(Exception):
-    """The request was not sent: its lease says that it may no longer start."""
 
 
 class Gate(Protocol):

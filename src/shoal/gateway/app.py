@@ -1,4 +1,4 @@
-"""The HTTP application, put together: FastAPI for documentation and ordinary routes, the hot routes in front of it."""
+"""The HTTP application, put together: FastAPI for documentation and ordinary routes, the fast routes in front of it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
 
-from shoal.gateway import hot
-from shoal.gateway.answer import Answer, Problem
-from shoal.gateway.files import serve_files
-from shoal.gateway.http import ClientGone, Receive, Scope, Send, send_answer
+from shoal.core import log_events
+from shoal.core.version import __version__
+from shoal.gateway.http import fast_routes
+from shoal.gateway.http.answer import Answer, Problem
+from shoal.gateway.http.asgi import ClientGone, Receive, Scope, Send, send_answer
+from shoal.gateway.http.files import serve_files
+from shoal.gateway.http.openapi import declare_fast_routes, openapi_of
+from shoal.gateway.http.routes import add_handbook, routes
+from shoal.gateway.limits.retry_spread import LOOKS, SUBMISSIONS, RetrySpread
 from shoal.gateway.metrics import Metrics
-from shoal.gateway.openapi import declare_hot_routes, openapi_of
-from shoal.gateway.pushback import LOOKS, SUBMISSIONS, Pushback
-from shoal.gateway.routes import add_handbook, routes
-from shoal.gateway.service import Service
-from shoal.version import __version__
+from shoal.gateway.service import GatewayService
 
 TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "static"})
 """First steps of paths that are ours: a scraper of such a name is served by `POST /jobs` only."""
@@ -33,17 +34,17 @@ log = structlog.get_logger("shoal")
 class Gateway:
     """The ASGI application. Hot routes are found by the first step of the path; everything else is FastAPI's."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: GatewayService) -> None:
         self._service = service
-        self._named = {name for name, offer in service.offers.items() if offer.scraper.input and name not in TAKEN}
+        self._named = {name for name, each in service.served.items() if each.scraper.input and name not in TAKEN}
         self._own = TAKEN | self._named
         self._metrics = Metrics(service)
-        self._submissions, self._looks = Pushback(SUBMISSIONS), Pushback(LOOKS)
+        self._submissions, self._looks = RetrySpread(SUBMISSIONS, service.clock), RetrySpread(LOOKS, service.clock)
         self._ordinary = ordinary_app(service, self._metrics, self._named)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope = self._as_meant(scope)
-        route, answering = self._hot(scope, receive)
+        route, answering = self._fast(scope, receive)
         if answering is None:
             await self._ordinary(scope, receive, self._counting(send))
             return
@@ -54,7 +55,7 @@ class Gateway:
         except ClientGone:
             return
         except Exception:
-            log.exception("a request could not be answered", route=route)
+            log.exception(log_events.GATEWAY_FAILED, route=route)
             answer = broken().answer()
         self._metrics.count(route, answer.status)
         await send_answer(send, answer, receive if answer.status == 413 else None)
@@ -71,18 +72,18 @@ class Gateway:
             return scope
         return {**scope, "path": path, "method": method}
 
-    def _hot(self, scope: Scope, receive: Receive) -> tuple[str, Awaitable[Answer] | None]:
+    def _fast(self, scope: Scope, receive: Receive) -> tuple[str, Awaitable[Answer] | None]:
         path: str = scope["path"]
         if scope["method"] == "POST":
             name = path[1:]
             if name in self._named:
-                return path, hot.submit_input(self._service, scope, receive, name)
+                return path, fast_routes.submit_input(self._service, scope, receive, name)
             if name == "jobs":
-                return path, hot.submit_order(self._service, scope, receive)
+                return path, fast_routes.submit_job(self._service, scope, receive)
         elif scope["method"] == "GET":
             first, _, job_id = path[1:].partition("/")
             if job_id and "/" not in job_id and first in ("results", "jobs"):
-                return f"/{first}/{{job_id}}", hot.show_job(self._service, scope, job_id)
+                return f"/{first}/{{job_id}}", fast_routes.show_job(self._service, scope, job_id)
         return "", None
 
     def _turned_away(self, scope: Scope, problem: Problem) -> Answer:
@@ -97,7 +98,7 @@ class Gateway:
         return counted
 
 
-def application(service: Service) -> Any:
+def application(service: GatewayService) -> Any:
     """The gateway as a server runs it."""
     gateway = Gateway(service)
     if not service.options.cors:
@@ -112,7 +113,7 @@ def application(service: Service) -> Any:
     )
 
 
-def ordinary_app(service: Service, metrics: Metrics, named: set[str]) -> FastAPI:
+def ordinary_app(service: GatewayService, metrics: Metrics, named: set[str]) -> FastAPI:
     """What is not in a hurry."""
     app = FastAPI(
         title="Shoal",
@@ -122,7 +123,7 @@ def ordinary_app(service: Service, metrics: Metrics, named: set[str]) -> FastAPI
         redoc_url=None,
     )
     app.include_router(routes(service, metrics, named))
-    declare_hot_routes(app, service.offers, named)
+    declare_fast_routes(app, service.served, named)
     add_handbook(app)
     serve_files(app, service.options.static)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
@@ -164,5 +165,5 @@ async def _on_bad_request(_: Request, error: Exception) -> Response:
 
 
 async def _on_error(_: Request, error: Exception) -> Response:
-    log.error("a request could not be answered", exc_info=error)
+    log.error(log_events.GATEWAY_FAILED, exc_info=error)
     return _sent(broken())

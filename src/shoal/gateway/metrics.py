@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 if TYPE_CHECKING:
-    from shoal.gateway.service import Service
+    from shoal.gateway.service import GatewayService
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -18,7 +18,7 @@ SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 class Metrics:
     """The figures of one process, and the page of all."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: GatewayService) -> None:
         self._service = service
         own = CollectorRegistry()
         self._requests = Counter(
@@ -40,7 +40,7 @@ class Metrics:
         if child is None:
             child = self._children[route, status] = self._requests.labels(route, str(status))
         child.inc()
-        self._waiting.set(self._service.watch.waiting)
+        self._waiting.set(self._service.polls.waiting)
 
     def page(self) -> bytes:
         """The figures as Prometheus reads them."""
@@ -50,12 +50,12 @@ class Metrics:
 class _Backlogs:
     """What is the same whoever tells it: the store's own figures, as they were at the last look."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: GatewayService) -> None:
         self._service = service
 
     def collect(self) -> Iterable[Metric]:
         up = GaugeMetricFamily("shoal_store_up", "Whether the store can be reached.")
-        up.add_metric((), float(self._service.reach.trouble is None))
+        up.add_metric((), float(self._service.breaker.trouble is None))
         yield up
         unfinished = GaugeMetricFamily("shoal_jobs_unfinished", "Jobs that have not ended.", labels=("queue",))
         ended = GaugeMetricFamily("shoal_jobs_ended_last_minute", "Jobs that ended lately.", labels=("queue",))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shoal.clock import Millis
-from shoal.fetch.guard import Guard
-from shoal.version import __version__
+from shoal.core.clock import Millis
+from shoal.core.version import __version__
+from shoal.fetch.guard.rules import Guard
+from shoal.work.options import WorkerOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,16 @@ class GatewayOptions:
     """Jobs of one scraper that have not ended; more are turned away."""
     max_inline: int = 10_000
     """Items that an answer holds at most; of more, the answer says where they are."""
+    max_submissions: int = 5000
+    """Submissions of one process that wait for their transaction. More are turned away: they could not be answered in
+    time."""
+    commit_at_once: int = 256
+    """Jobs that share a transaction at most."""
     store_patience: float = 0.9
     """By when the store must have answered, so that clients hear within a second that it does not."""
     cors: tuple[str, ...] = field(default=())
-    agent: str = f"Shoal/{__version__}"
-    """What to call ourselves to those who receive webhooks."""
+    worker: WorkerOptions = field(default_factory=lambda: WorkerOptions(f"Shoal/{__version__}"))
+    """How workers work here; the one that delivers webhooks is made of it."""
     webhook_attempts: int = 30
     guard: Guard = field(default_factory=Guard)
     """What clients may have fetched. Workers ask their own again, about the addresses that they connect to."""

@@ -7,16 +7,18 @@ import contextlib
 import gc
 import socket
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import uvicorn
 
-from shoal.frontier.jobs import Store
+from shoal.api.scraper import Scraper
+from shoal.core.clock import Clock, SystemClock
+from shoal.frontier.contract.jobs import Store
 from shoal.gateway.app import application
-from shoal.gateway.connection import Connection
+from shoal.gateway.http.connection_limit import ConnectionLimit, most_connections
+from shoal.gateway.http.protocol import Connection
 from shoal.gateway.options import GatewayOptions
-from shoal.gateway.room import Room, room_for_clients
-from shoal.gateway.service import Service
-from shoal.scraper import Scraper
+from shoal.gateway.service import GatewayService
 
 BACKLOG = 4096
 COLLECTED = (50_000, 10, 50)
@@ -56,12 +58,15 @@ class _Server(uvicorn.Server):
 class GatewayProcess:
     """Serves until told to stop."""
 
-    def __init__(self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions) -> None:
-        self._service = Service(store, scrapers, options)
+    def __init__(
+        self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions, clock: Clock | None = None
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._service = GatewayService(store, scrapers, options, self._clock)
         config = uvicorn.Config(
-            Room(application(self._service), self._connections, room_for_clients()),
+            ConnectionLimit(application(self._service), self._connections, most_connections()),
             loop="none",
-            http=Connection,
+            http=partial(Connection, clock=self._clock),  # type: ignore[arg-type]  # it is called, and no more
             ws="none",
             lifespan="off",
             log_config=None,
@@ -88,11 +93,10 @@ class GatewayProcess:
 
     async def _hang_up_on_the_slow(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_FOR_THE_SLOW)
-            now = asyncio.get_running_loop().time()
+            await self._clock.sleep(LOOK_FOR_THE_SLOW)
             for connection in list(self._server.server_state.connections):
                 if isinstance(connection, Connection):
-                    connection.hang_up_if_slow(now)
+                    connection.hang_up_if_slow()
 
     def stop(self) -> None:
         """Take no more clients, answer those who wait, and end."""

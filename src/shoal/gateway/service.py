@@ -8,26 +8,27 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from shoal.api.scraper import Scraper
+from shoal.api.webhook_signature import DELIVERIES
+from shoal.core.clock import Clock, SystemClock
 from shoal.errors import UsageError
-from shoal.frontier.jobs import Admission, Backlog, JobState, JobStatus, Store, Submitted
-from shoal.frontier.reading import DeadLetter, Item, ItemPage
-from shoal.gateway import documents
-from shoal.gateway.answer import Problem, encode, unavailable
-from shoal.gateway.bench import Bench
-from shoal.gateway.coalescing import Coalesced
-from shoal.gateway.kept import KeptDocuments
-from shoal.gateway.keyring import KeyRing, may_see, require
-from shoal.gateway.keys import ApiKey, Scope
+from shoal.frontier.contract.jobs import Admission, Backlog, JobState, JobStatus, Store, Submitted
+from shoal.frontier.contract.reader import DeadLetter, Item, ItemPage
+from shoal.gateway.http import job_documents
+from shoal.gateway.http.answer import Problem, encode, unavailable
+from shoal.gateway.jobs.estimates import ask_again, estimate, own_work
+from shoal.gateway.jobs.finished_cache import FinishedCache
+from shoal.gateway.jobs.group_commit import GroupCommit
+from shoal.gateway.jobs.long_poll import LongPolls
+from shoal.gateway.jobs.prepare import Prepared, ServedScraper, fingerprint
+from shoal.gateway.jobs.shared_reads import SharedReads
+from shoal.gateway.jobs.start_threads import StartThreads
+from shoal.gateway.jobs.webhooks import Webhooks, checked_callback
+from shoal.gateway.limits.keyring import KeyRing, may_see, require
+from shoal.gateway.limits.keys import ApiKey, Scope
+from shoal.gateway.limits.read_quota import ReadQuota
+from shoal.gateway.limits.store_breaker import StoreBreaker
 from shoal.gateway.options import GatewayOptions
-from shoal.gateway.pace import ask_again, estimate, own_work
-from shoal.gateway.preparing import Offer, Prepared, fingerprint
-from shoal.gateway.reach import Reach
-from shoal.gateway.reads import Reads
-from shoal.gateway.submitting import Submissions
-from shoal.gateway.watching import Watch
-from shoal.gateway.webhooks import Webhooks, checked_callback
-from shoal.scraper import Scraper
-from shoal.webhook import DELIVERIES
 
 RESULTS_AT_ONCE = 200
 EXPIRE_EVERY = 2.0
@@ -39,7 +40,7 @@ WORKER_SEEN = 60_000
 SHORTEST_ANONYMOUS_KEY = 16
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class AcceptedJob(msgspec.Struct, frozen=True):
     """A submission that was taken: what the store said, and what to expect."""
 
     submitted: Submitted
@@ -48,29 +49,32 @@ class Accepted(msgspec.Struct, frozen=True):
     poll_after: float
 
 
-class Service:
+class GatewayService:
     """Everything that routes need. Made inside the event loop; `running` keeps it going."""
 
-    def __init__(self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions) -> None:
+    def __init__(
+        self, store: Store, scrapers: Sequence[Scraper], options: GatewayOptions, clock: Clock | None = None
+    ) -> None:
         if any(scraper.name == DELIVERIES for scraper in scrapers):
             raise UsageError(
                 f"A scraper that is served cannot be called {DELIVERIES!r}: the gateway has one of that name."
             )
         self.store = store
         self.options = options
-        self.offers = {scraper.name: Offer(scraper, options) for scraper in scrapers}
+        self.clock = clock or SystemClock()
+        self.served = {scraper.name: ServedScraper(scraper, options) for scraper in scrapers}
         self.backlogs: Mapping[str, Backlog] = {}
         self.workers = 0
-        self.reach = Reach(self._look_around, options.store_patience)
-        self.keys = KeyRing(store.registry, self.reach)
-        self.watch = Watch(store.jobs, self.reach)
-        self.submissions = Submissions(store.jobs, self.reach, options.store_patience)
-        self.webhooks = Webhooks(store, self.reach, options, self.keys.webhook_secret)
-        self.reads = Reads()
+        self.breaker = StoreBreaker(self._look_around, options.store_patience)
+        self.keys = KeyRing(store.registry, self.breaker, self.clock)
+        self.polls = LongPolls(store.jobs, self.breaker, self.clock)
+        self.submissions = GroupCommit(store.jobs, self.breaker, options, self.clock)
+        self.webhooks = Webhooks(store, self.breaker, options, self.keys.webhook_secret, self.clock)
+        self.read_quota = ReadQuota(self.clock)
         self.closing = False
-        self._bench = Bench()
-        self._items = Coalesced(self._read_items, RESULTS_AT_ONCE)
-        self._kept = KeptDocuments()
+        self._start_threads = StartThreads(self.clock)
+        self._items = SharedReads(self._read_items, RESULTS_AT_ONCE, self.clock)
+        self._finished = FinishedCache(self.clock)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -80,9 +84,9 @@ class Service:
             chores = [
                 group.create_task(chore)
                 for chore in (
-                    self.reach.run(),
+                    self.breaker.run(),
                     self.keys.run(),
-                    self.watch.run(),
+                    self.polls.run(),
                     self.submissions.run(),
                     self._items.run(),
                     self.webhooks.run(),
@@ -92,12 +96,12 @@ class Service:
             yield
             for chore in chores:
                 chore.cancel()
-        self._bench.close()
+        self._start_threads.close()
 
     def close(self) -> None:
         """No more waiting: answer everybody with what is known."""
         self.closing = True
-        self.watch.release()
+        self.polls.release()
 
     # Submitting
 
@@ -110,21 +114,21 @@ class Service:
         idempotency_key: str | None,
         asked: bytes,
         callback: str | None = None,
-    ) -> Accepted:
+    ) -> AcceptedJob:
         """Create a job. `asked`: the bytes that tell whether an idempotency key is used for the same thing.
 
         `callback`: where to say that it has ended.
         """
-        offer = self.offers.get(scraper)
-        if offer is None:
-            known = ", ".join(sorted(self.offers))
+        chosen = self.served.get(scraper)
+        if chosen is None:
+            known = ", ".join(sorted(self.served))
             raise Problem(404, "unknown-scraper", f"There is no scraper {scraper[:100]!r} here; there are {known}.")
         require(key, Scope.SUBMIT, scraper)
-        self._check_room(offer)
+        self._check_room(chosen)
         if idempotency_key is not None:
             _check_idempotency_key(idempotency_key, key)
         called = None if callback is None else checked_callback(callback, key, self.options.guard)
-        prepared = await offer.prepare(self._bench, body, urls)
+        prepared = await chosen.prepare(self._start_threads, body, urls)
         print_ = fingerprint(scraper, asked + (called or b""))
         job = msgspec.structs.replace(
             prepared.job,
@@ -140,13 +144,13 @@ class Service:
                 422, "idempotency-key-reused", "This Idempotency-Key was used before, for something else.",
                 job_id=submitted.job_id,
             )  # fmt: skip
-        own = own_work(len(job.tasks), offer.policy.delay, offer.policy.concurrency)
-        estimated = estimate(submitted.position, own, self.backlogs.get(offer.queue))
-        return Accepted(submitted, prepared, estimated, ask_again(estimated))
+        own = own_work(len(job.tasks), chosen.policy.delay, chosen.policy.concurrency)
+        estimated = estimate(submitted.position, own, self.backlogs.get(chosen.queue))
+        return AcceptedJob(submitted, prepared, estimated, ask_again(estimated))
 
-    def _check_room(self, offer: Offer) -> None:
+    def _check_room(self, chosen: ServedScraper) -> None:
         self.submissions.check()
-        backlog = self.backlogs.get(offer.queue)
+        backlog = self.backlogs.get(chosen.queue)
         if backlog is not None and backlog.unfinished >= self.options.max_queue:
             raise unavailable("queue-full", f"{backlog.unfinished:,} jobs of this scraper are waiting already.", 30)
 
@@ -155,43 +159,43 @@ class Service:
     async def see(self, key: ApiKey, job_id: str) -> JobStatus:
         """How a job stands, if whoever has this key may see it. Raises Problem 404 and 410."""
         require(key, Scope.READ)
-        kept = self._kept.get(job_id)
-        status = kept.status if kept is not None else await self.watch.look(job_id)
+        kept = self._finished.get(job_id)
+        status = kept.status if kept is not None else await self.polls.look(job_id)
         if status is None:
-            raise documents.unknown(job_id)
+            raise job_documents.unknown(job_id)
         return self._seen(key, status)
 
     async def wait(self, key: ApiKey, status: JobStatus, known: int | None, seconds: float) -> JobStatus:
         """The job when it has ended, or, with `known`, when its version is another; or after so many seconds."""
-        if self.closing or seconds <= 0 or self.watch.waiting >= self.options.max_waiting:
+        if self.closing or seconds <= 0 or self.polls.waiting >= self.options.max_waiting:
             return status
         if status.has_ended or (known is not None and status.version != known):
             return status
         if known is None:
-            news = await self.watch.wait(status, _has_ended, seconds)
+            news = await self.polls.wait(status, _has_ended, seconds)
         else:
-            news = await self.watch.wait(status, lambda now: now.version != known, seconds)
+            news = await self.polls.wait(status, lambda now: now.version != known, seconds)
         return self._seen(key, news)
 
     async def document(self, status: JobStatus) -> bytes:
         """The job as JSON, with its results if it has ended."""
         if not status.has_ended:
             expected = self.expected(status)
-            return encode(documents.waiting(status, expected, ask_again(expected)))
-        kept = self._kept.get(status.job_id)
+            return encode(job_documents.waiting(status, expected, ask_again(expected)))
+        kept = self._finished.get(status.job_id)
         if kept is not None and kept.status.version == status.version:
             return kept.body
         items: Sequence[Item] | None = None
         if status.counters.items <= self.options.max_inline:
             items = (await self._items.get(status.job_id) or ()) if status.counters.items else ()
-        body = encode(documents.ended(status, items, await self._letters(status)))
-        self._kept.put(status, body)
+        body = encode(job_documents.ended(status, items, await self._letters(status)))
+        self._finished.put(status, body)
         return body
 
     def expected(self, status: JobStatus) -> float:
         """Seconds until the job ends, as far as can be told."""
-        offer = self.offers.get(status.scraper)
-        delay, concurrency = (offer.policy.delay, offer.policy.concurrency) if offer else (1000, 1)
+        found = self.served.get(status.scraper)
+        delay, concurrency = (found.policy.delay, found.policy.concurrency) if found else (1000, 1)
         own = own_work(status.counters.remaining, delay, concurrency)
         return estimate(status.position, own, self.backlogs.get(f"jobs:{status.scraper}"))
 
@@ -199,39 +203,39 @@ class Service:
         """The newest jobs that whoever has this key may see."""
         require(key, Scope.READ)
         owner = None if Scope.ADMIN in key.scopes else key.key_id
-        return await self.reach.ask(lambda: self.store.jobs.listed(owner, before, limit))
+        return await self.breaker.ask(lambda: self.store.jobs.listed(owner, before, limit))
 
     async def items(self, job_id: str, cursor: int, limit: int) -> ItemPage:
         """Items of a job that was seen to be the client's own."""
-        return await self.reach.ask(lambda: self.store.reader.items(job_id, cursor, limit))
+        return await self.breaker.ask(lambda: self.store.reader.items(job_id, cursor, limit))
 
     async def cancel(self, key: ApiKey, job_id: str) -> JobStatus:
         """End a job. The second time: nothing."""
         require(key, Scope.SUBMIT)
-        found = await self.watch.look(job_id)
+        found = await self.polls.look(job_id)
         if found is None:
-            raise documents.unknown(job_id)
+            raise job_documents.unknown(job_id)
         self._seen(key, found)
-        self._kept.drop(job_id)
-        await self.reach.ask(lambda: self.store.frontier.cancel_run(job_id))
-        return await self.watch.look(job_id) or found
+        self._finished.drop(job_id)
+        await self.breaker.ask(lambda: self.store.frontier.cancel_run(job_id))
+        return await self.polls.look(job_id) or found
 
     def _seen(self, key: ApiKey, status: JobStatus) -> JobStatus:
         if not may_see(key, status.owner):
-            raise documents.unknown(status.job_id)
+            raise job_documents.unknown(status.job_id)
         if status.state is JobState.EXPIRED:
-            raise documents.expired(status)
+            raise job_documents.expired(status)
         return status
 
     # Reading and chores
 
     async def _read_items(self, job_ids: Sequence[str]) -> Mapping[str, Sequence[Item]]:
-        return await self.reach.ask(lambda: self.store.jobs.results(job_ids, self.options.max_inline))
+        return await self.breaker.ask(lambda: self.store.jobs.results(job_ids, self.options.max_inline))
 
     async def _letters(self, status: JobStatus) -> Sequence[DeadLetter]:
         if not status.counters.dead:
             return ()
-        return await self.reach.ask(lambda: self.store.reader.dead(status.job_id, limit=documents.MORE_ERRORS))
+        return await self.breaker.ask(lambda: self.store.reader.dead(status.job_id, limit=job_documents.MORE_ERRORS))
 
     async def _look_around(self) -> None:
         self.backlogs = {each.queue: each for each in await self.store.jobs.backlogs()}
@@ -243,21 +247,23 @@ class Service:
 
     async def _keep_house(self) -> None:
         """Callbacks first: a job is not forgotten before its end was told."""
-        loop = asyncio.get_running_loop()
         expire_at = 0.0
         while True:
-            began = loop.time()
+            began = self._seconds()
             busy = False
             try:
                 busy = bool(await self.webhooks.dispatch())
-                took = loop.time() - began
+                took = self._seconds() - began
                 if not busy and began >= expire_at:
-                    expired = await self.reach.ask_patiently(lambda: self.store.jobs.expire(self.options.remember))
+                    expired = await self.breaker.ask_patiently(lambda: self.store.jobs.expire(self.options.remember))
                     expire_at = began + (0.0 if expired.more else EXPIRE_EVERY)
                     busy = expired.more
             except Problem:
                 took = 0.0
-            await asyncio.sleep(0.05 if busy else max(LOOK_FOR_ENDS, SHARE * took))
+            await self.clock.sleep(0.05 if busy else max(LOOK_FOR_ENDS, SHARE * took))
+
+    def _seconds(self) -> float:
+        return self.clock.elapsed() / 1000
 
 
 def _has_ended(status: JobStatus) -> bool:

@@ -1,27 +1,29 @@
-"""The door: what a handler asks for becomes a task that the frontier can hold, or is refused with the reason."""
+"""Admission: a request is normalised, checked and becomes a task, or is refused with the reason."""
 
 from __future__ import annotations
 
 import difflib
-from contextlib import suppress
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from shoal.clock import LENGTHS, MOST_SECONDS, Millis, millis, seconds_from
+from shoal.api.request import Request
+from shoal.api.routes import MOST_PRIORITY
+from shoal.core.clock import Millis, millis
+from shoal.core.duration import seconds_from
+from shoal.core.lanes import BROWSER_LANE, BULK_LANE, FILES_LANE, NO_WORKERS_YET, known_lanes
+from shoal.core.task import NO_EXTRA, Extra, Kind, NewTask
+from shoal.core.url import NormalURL, dedup_key, host_of, normalise, site_of
 from shoal.errors import BadScraper, BadURL
-from shoal.request import Request
-from shoal.routes import MOST_PRIORITY
-from shoal.scraper import LANES
-from shoal.task import NO_EXTRA, Extra, Kind, NewTask
-from shoal.url import NormalURL, dedup_key, normalise, site_of
 
 if TYPE_CHECKING:
-    from shoal.routes import Routed
-    from shoal.scraper import Scraper
-    from shoal.task import Task
+    from shoal.api.routes import Routed
+    from shoal.api.scraper import Scraper
+    from shoal.core.task import Task
 
 
+OUTSIDE = "it is outside of what the scraper allows"
 PLAIN_GUARDED = Extra(guarded=True)
 _PAGE = Kind.PAGE
 _UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError)
@@ -29,11 +31,41 @@ _stored = msgspec.json.Encoder().encode
 _as_stored = msgspec.json.Decoder(Extra).decode
 
 
+class Refusal(StrEnum):
+    """Why requests are not made, in the words of a summary."""
+
+    NO_URL = "not a URL that can be fetched"
+    TOO_DEEP = "deeper than max_depth"
+    OUTSIDE = "outside of allow"
+    NO_FILE_WORKERS = "downloads: file workers are not part of this version yet"
+    NO_BROWSER_WORKERS = "pages for a browser: browser workers are not part of this version yet"
+
+
+UNSTAFFED = {FILES_LANE: Refusal.NO_FILE_WORKERS, BROWSER_LANE: Refusal.NO_BROWSER_WORKERS}
+"""Why a request for a lane that nobody works is refused."""
+
+
 class Refused(NamedTuple):
     """A request that will not be made. `reason` is a short phrase. It is counted, and the crawl goes on."""
 
     url: str
     reason: str
+    kind: Refusal = Refusal.NO_URL
+
+
+def admit(
+    request: Request,
+    scraper: Scraper,
+    parent_depth: int = -1,
+    parent_group: str | None = None,
+    *,
+    guarded: bool = False,
+) -> NewTask | Refused:
+    """As `to_task`, and what would wait for workers that this version does not have is Refused as well."""
+    task = to_task(request, scraper, parent_depth, parent_group, guarded=guarded)
+    if isinstance(task, Refused) or task.lane not in NO_WORKERS_YET:
+        return task
+    return Refused(task.url, NO_WORKERS_YET[task.lane], UNSTAFFED[task.lane])
 
 
 def to_task(
@@ -49,8 +81,9 @@ def to_task(
     `guarded`: a web client is behind it, as behind the task that led to it.
 
     A URL that cannot be fetched, or that the scraper's `max_depth` or `allow` keeps out, is Refused; downloads and
-    sitemaps are kept out by neither, for they belong to the page or the site that names them. A label or lane that
-    does not exist, and `data` that JSON cannot hold, are mistakes in the scraper: BadScraper.
+    sitemaps are kept out by neither, for they belong to the page that names them, or were named by the scraper itself
+    (those that a site names: `may_lead_to`). A label or lane that does not exist, and `data` that JSON cannot hold, are
+    mistakes in the scraper: BadScraper.
     """
     url = request.url
     if type(url) is NormalURL:
@@ -65,9 +98,9 @@ def to_task(
         scraper.handler(request.to)  # raises, with the nearest label
     if request.kind is _PAGE:
         if scraper.max_depth is not None and depth > scraper.max_depth:
-            return Refused(url, f"it is deeper than max_depth={scraper.max_depth}")
+            return Refused(url, f"it is deeper than max_depth={scraper.max_depth}", Refusal.TOO_DEEP)
         if scraper.allow is not None and not scraper.allow(url):
-            return Refused(url, "it is outside of what the scraper allows")
+            return Refused(url, OUTSIDE, Refusal.OUTSIDE)
     group = parent_group if request.group is None else request.group
     if group is None and _is_plain(request):
         extra = PLAIN_GUARDED if guarded else NO_EXTRA
@@ -77,15 +110,27 @@ def to_task(
     if request.dedup:
         # A file is not the page of the same address: whoever asks for both gets both.
         key = dedup_key(url, extra.method if extra.kind is _PAGE else extra.kind.upper(), extra.body)
-    site = site_of(url)
+    host = site_of(url)
+    site = host if scraper.sites is None else scraper.sites.of(url)
     lane = scraper.page_lane if request.lane is None and extra.kind is _PAGE else _lane(request, scraper)
-    ttl = None if request.ttl is None else _ttl(request, scraper)
+    ttl = None if request.ttl is None else _duration("ttl", request.ttl, request, scraper)
     priority = 0 if request.priority is None else _priority(request.priority, request, scraper)
-    routed = None if scraper.routes is None else scraper.routes.find(url, site)
+    routed = None if scraper.routes is None else scraper.routes.find(url, host)
     if routed is None:
         return NewTask(url, site, key, lane, request.to, priority, depth, 0, ttl, extra)
     lane, ttl, priority = _by_route(routed, request, lane, ttl, priority)
     return NewTask(url, site, key, lane, request.to, priority, depth, 0, ttl, extra, routed.exits)
+
+
+def may_lead_to(scraper: Scraper, source: str, url: str) -> bool:
+    """Whether a sitemap file or a robots.txt at `source`, or a redirect of it, may lead to the sitemap file at `url`.
+
+    `allow` says which pages are wanted, and the lists of these need not lie among them; but elsewhere than on the host
+    that names them, they have to be allowed. What cannot be a URL is left to `to_task`.
+    """
+    if scraper.allow is None or type(url) is not NormalURL:
+        return True
+    return host_of(url) == host_of(source) or scraper.allow(url)
 
 
 def pool_of(url: str, scraper: Scraper) -> str | None:
@@ -133,23 +178,17 @@ def _text(url: object, scraper: Scraper) -> str:
     return url
 
 
-def _ttl(request: Request, scraper: Scraper) -> Millis:
-    if not isinstance(request.ttl, int | float) or not 0 < request.ttl <= MOST_SECONDS:
-        raise BadScraper(f"{_asks(request, scraper)} with ttl={request.ttl!r}; it must be above 0, and a year at most.")
-    return millis(request.ttl)
-
-
 def _every(request: Request, scraper: Scraper) -> Millis:
-    every = request.every
-    with suppress(ValueError):
-        every = seconds_from(every) if isinstance(every, str) else every
     if request.kind is Kind.FILE:
         raise BadScraper(f"{_asks(request, scraper)} as a file, with every={request.every!r}; that is for pages.")
-    if not isinstance(every, int | float) or isinstance(every, bool) or not 0 < every <= MOST_SECONDS:
-        raise BadScraper(
-            f"{_asks(request, scraper)} with every={request.every!r}; it must be {LENGTHS}, above 0, a year at most."
-        )
-    return millis(every)
+    return _duration("every", request.every, request, scraper)
+
+
+def _duration(option: str, value: object, request: Request, scraper: Scraper) -> Millis:
+    try:
+        return millis(seconds_from(value, positive=True))
+    except ValueError as error:
+        raise BadScraper(f"{_asks(request, scraper)} with {option}={value!r}; it must be {error}.") from None
 
 
 def _priority(priority: object, request: Request, scraper: Scraper) -> int:
@@ -164,12 +203,12 @@ def _priority(priority: object, request: Request, scraper: Scraper) -> int:
 def _lane(request: Request, scraper: Scraper) -> str:
     lane = request.lane
     if lane is None and request.kind is Kind.SITEMAP:
-        lane = "bulk" if scraper.page_lane == "browser" else scraper.page_lane
+        lane = BULK_LANE if scraper.page_lane == BROWSER_LANE else scraper.page_lane
     elif lane is None:
-        lane = "files"
-    if lane in LANES or lane in scraper.lanes:
+        lane = FILES_LANE
+    known = known_lanes(scraper.lanes)
+    if lane in known:
         return lane
-    known = (*LANES, *scraper.lanes)
     near = difflib.get_close_matches(lane, known, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
     raise BadScraper(f"{_asks(request, scraper)} in the lane {lane!r}, which nobody works; {hint}")

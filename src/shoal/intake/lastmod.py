@@ -7,7 +7,7 @@ from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from shoal.clock import Moment
+from shoal.core.clock import Moment
 
 _W3C = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*([Zz]|[+-]\d\d:?\d\d)?)?)?)?"

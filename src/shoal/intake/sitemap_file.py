@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from shoal.intake.sitemap_xml import Entry, Unreadable, XmlReader
+from shoal.intake.sitemap_xml import MOST_TROUBLES, SitemapEntry, Unreadable, XmlReader
 
 MOST_BYTES = 200 * 2**20
 """Largest file that is read, after decompression: four times what the sitemap protocol allows."""
@@ -19,6 +19,7 @@ MOST_LAYERS = 3
 MOST_MEMBERS = 1000
 LONGEST_LINE = 16_384
 
+_URL_LINE = re.compile(r"https?://\S+", re.IGNORECASE).fullmatch
 _STEP = 2**17
 _HEAD = 1024
 _GZIP = b"\x1f\x8b"
@@ -51,7 +52,7 @@ class SitemapReader:
         cut = [] if self._packing.complete else ["the gzip data is cut short"]
         return [*self._content.troubles, *cut]
 
-    def feed(self, data: bytes) -> Iterator[Entry]:
+    def feed(self, data: bytes) -> Iterator[SitemapEntry]:
         """The entries that are complete with these bytes, in steps as they are asked for."""
         for piece in self._packing.feed(data):
             self._bytes += len(piece)
@@ -62,14 +63,14 @@ class SitemapReader:
             if self.full:
                 return
 
-    def close(self) -> Iterator[Entry]:
+    def close(self) -> Iterator[SitemapEntry]:
         """The rest. Raises Unreadable if nothing at all could be made of the file."""
         if not self.full:
             yield from self._limited(self._content.feed(self._packing.begun, last=True))
         if not self.full:
             yield from self._limited(self._content.close())
 
-    def _limited(self, entries: list[Entry]) -> list[Entry]:
+    def _limited(self, entries: list[SitemapEntry]) -> list[SitemapEntry]:
         room = self._most_urls - self.taken
         self.full = len(entries) > room
         self.taken += min(len(entries), room)
@@ -136,42 +137,56 @@ class _Unpacking:
 
 
 class _Content:
-    """From unpacked bytes to entries: which encoding, and whether XML or lines, is told by the first kilobyte."""
+    """From unpacked bytes to entries: which encoding, and whether XML or lines, is told by the first kilobyte that is
+    not blank."""
 
     def __init__(self) -> None:
         self._head: bytes | None = b""
         self._decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._form: XmlReader | _Lines = _Lines()
+        self._blank = True
 
     @property
     def troubles(self) -> list[str]:
         return self._form.troubles
 
-    def feed(self, data: bytes, *, last: bool = False) -> list[Entry]:
+    def feed(self, data: bytes, *, last: bool = False) -> list[SitemapEntry]:
         if self._head is not None:
-            self._head += data
+            self._head = _without_blanks(self._head + data)
             if len(self._head) < _HEAD and not last:
                 return []
             data, self._head = self._begin(self._head), None
         text = self._decoder.decode(data, last)
+        if self._blank:
+            text = text.lstrip()
+            self._blank = not text
         return self._form.feed(text.encode("utf-8", "replace")) if text else []
 
-    def close(self) -> list[Entry]:
+    def close(self) -> list[SitemapEntry]:
         return self._form.close()
 
     def _begin(self, head: bytes) -> bytes:
-        """Choose how to go on. Gives back the head without what stands before its first character."""
+        """Choose how to go on. Gives back the head without the mark of its encoding."""
         encoding, mark = _encoding(head)
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
         head = head.removeprefix(mark)
-        if not mark:
-            head = head.lstrip()
         text = head.decode(encoding, "replace").lstrip().lower()
         if text.startswith(("<!doctype html", "<html")):
             raise Unreadable("it is not a sitemap but an HTML page")
         if text.startswith("<"):
             self._form = XmlReader()
         return head
+
+
+def _without_blanks(head: bytes) -> bytes:
+    """Without what is blank at its beginning; the mark of its encoding stays."""
+    mark, width = next(((mark, len(mark) % 2 or 2) for mark, _ in _MARKS if head.startswith(mark)), (b"", 1))
+    if width == 1:
+        return mark + head[len(mark) :].lstrip()
+    at = len(mark)
+    while at + width <= len(head) and head[at : at + width].strip(b"\0") in (b" ", b"\t", b"\r", b"\n"):
+        at += width
+    return mark + head[at:]
 
 
 def _encoding(head: bytes) -> tuple[str, bytes]:
@@ -189,30 +204,41 @@ def _encoding(head: bytes) -> tuple[str, bytes]:
 
 
 class _Lines:
-    """A list of URLs, one per line. Blank lines and those that begin with `#` are passed over."""
+    """A list of URLs, one per line. Blank lines and those that begin with `#` are passed over; what is no URL is a
+    trouble. Where there is no URL among the first hundred lines, it is no list."""
 
     def __init__(self) -> None:
         self.troubles: list[str] = []
         self._carry = b""
+        self._number = 0
         self._begun = False
 
-    def feed(self, data: bytes) -> list[Entry]:
-        *lines, self._carry = (self._carry + data).replace(b"\r", b"\n").split(b"\n")
+    def feed(self, data: bytes) -> list[SitemapEntry]:
+        *lines, self._carry = (self._carry + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         if len(self._carry) > LONGEST_LINE:
-            raise Unreadable("it is neither XML nor a list of URLs")
-        return [Entry(line) for line in map(self._line, lines) if line]
+            raise _no_list()
+        return [SitemapEntry(line) for line in map(self._line, lines) if line]
 
-    def close(self) -> list[Entry]:
+    def close(self) -> list[SitemapEntry]:
         found = self.feed(b"\n")
         if not self._begun:
-            raise Unreadable("it is empty")
+            raise _no_list() if self.troubles else Unreadable("it is empty")
         return found
 
     def _line(self, raw: bytes) -> str:
         line = raw.decode().strip()
+        self._number += 1
         if not line or line.startswith("#"):
             return ""
-        if not self._begun and not line.lower().startswith(("http://", "https://")):
-            raise Unreadable("it is neither XML nor a list of URLs")
+        if _URL_LINE(line) is None:
+            if len(self.troubles) < MOST_TROUBLES:
+                self.troubles.append(f"line {self._number}: no URL")
+            elif not self._begun:
+                raise _no_list()
+            return ""
         self._begun = True
         return line
+
+
+def _no_list() -> Unreadable:
+    return Unreadable("it is neither XML nor a list of URLs")

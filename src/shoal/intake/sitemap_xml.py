@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from urllib.parse import urljoin
 from xml.parsers import expat
 
 MOST_NESTED = 32
@@ -17,6 +18,10 @@ LONGEST_TAG = 2**20
 """A file with more bytes than this from one `>` to the next is given up."""
 LONGEST_VALUE = 20_000
 """Characters of one value that are looked at. No URL that Shoal fetches is that long."""
+MOST_MEDIA = 1_000
+"""Images and videos that are taken of one page, as many as the protocol allows."""
+MOST_NAMES = 2_000
+"""Different names of tags and attributes in one file. The parser remembers each of them."""
 
 
 class Unreadable(Exception):
@@ -31,7 +36,7 @@ class Listed(StrEnum):
 
 
 @dataclass(slots=True)
-class Entry:
+class SitemapEntry:
     """One address in a sitemap, as it is written there. `media`: images and videos on that page."""
 
     url: str = ""
@@ -63,6 +68,7 @@ _FORMS = {
 }
 _STRAY_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 _CDATA = b"<![CDATA["
+_DECLARATION = re.compile(rb"<\?xml\s[^>]*>")
 
 
 class XmlReader:
@@ -77,15 +83,17 @@ class XmlReader:
         self._form: _Form | None = None
         self._tag = b""
         self._opening = b""
+        self._base = ""
+        self._words: set[str] = set()
         self._carry = b""
         self._in_cdata = False
         self._lost = False
         self._line = 0
-        self._found: list[Entry] = []
+        self._found: list[SitemapEntry] = []
         self._end_of_it: Unreadable | None = None
         self._start_parser()
 
-    def feed(self, data: bytes) -> list[Entry]:
+    def feed(self, data: bytes) -> list[SitemapEntry]:
         """The entries that are complete with these bytes."""
         if self._end_of_it is not None:
             raise self._end_of_it
@@ -97,7 +105,7 @@ class XmlReader:
             self._end_of_it = error
         return self._taken()
 
-    def close(self) -> list[Entry]:
+    def close(self) -> list[SitemapEntry]:
         """The entries that only the end of the file completes. Raises Unreadable if there is nothing in it."""
         if self._end_of_it is not None:
             raise self._end_of_it
@@ -114,9 +122,12 @@ class XmlReader:
         if len(self._carry) > LONGEST_TAG:
             raise Unreadable(f"more than {LONGEST_TAG // 2**20} MB without the end of a tag")
         if cut:
-            self._parse(self._repaired(data[:cut]))
+            whole = self._repaired(data[:cut])
+            if self._form is None:  # how it is encoded is known already, and some have something before it
+                whole = _DECLARATION.sub(b"", whole, count=1)
+            self._parse(whole)
 
-    def _taken(self) -> list[Entry]:
+    def _taken(self) -> list[SitemapEntry]:
         found, self._found = self._found, []
         return found
 
@@ -172,13 +183,14 @@ class XmlReader:
             return b""
         self._start_parser()
         self._parser.Parse(self._opening, False)
+        self._bases[-1] = self._base
         self._fed = len(self._opening)
         return data[end:]
 
     # What the parser calls
 
     def _start_parser(self) -> None:
-        self._parser = parser = expat.ParserCreate("utf-8")
+        self._parser = parser = expat.ParserCreate("utf-8", intern=None)  # no table of names
         parser.buffer_text = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -186,6 +198,8 @@ class XmlReader:
         self._fed = 0
         self._depth = 0
         self._names: list[str] = []
+        self._bases: list[str] = [""]
+        """What addresses are relative to (`xml:base`), for each tag that is open; empty = to the file."""
         self._entry: dict[str, str] | None = None
         self._media: list[str] = []
         self._text: list[str] = []
@@ -195,7 +209,12 @@ class XmlReader:
         self._depth += 1
         if self._depth > MOST_NESTED:
             raise Unreadable(f"tags nested more than {MOST_NESTED} deep")
+        self._words.update((name, *attributes))
+        if len(self._words) > MOST_NAMES:
+            raise Unreadable(f"more than {MOST_NAMES:,} different names of tags")
         self._names.append(name)
+        base = attributes.get("xml:base", "")[:LONGEST_VALUE]
+        self._bases.append(_joined(self._bases[-1], base) if base else self._bases[-1])
         local = _local(name)
         form = self._form
         if form is None:
@@ -205,13 +224,14 @@ class XmlReader:
         elif self._depth == form.depth and local == form.entry:
             self._tag = name.encode()
             self._opening = "".join(f"<{above}>" for above in self._names[:-1]).encode()
+            self._base = self._bases[-2]
             self._entry = {"item/about": about} if (about := attributes.get("rdf:about")) else {}
             self._media = []
 
     def _start_value(self, form: _Form, entry: dict[str, str], local: str, attributes: dict[str, str]) -> None:
         if local == "link" and (href := attributes.get("href")):
             if self._depth == form.depth + 1 and attributes.get("rel", "alternate") == "alternate":
-                entry.setdefault("entry/link", href)
+                entry.setdefault("entry/link", _joined(self._bases[-1], href))
         elif local == "guid" and attributes.get("isPermaLink", "true").strip().lower() != "true":
             return
         elif self._depth <= form.depth + 2:
@@ -225,6 +245,7 @@ class XmlReader:
 
     def _end(self, _name: str) -> None:
         self._depth -= 1
+        self._bases.pop()
         local = _local(self._names.pop())
         form, entry = self._form, self._entry
         if form is None or entry is None:
@@ -236,16 +257,24 @@ class XmlReader:
             self._parser.CharacterDataHandler = None
             if self._text and (value := "".join(self._text).strip()):
                 place = f"{_local(self._names[-1])}/{local}"
-                if place in form.media:
-                    self._media.append(value)
-                else:
+                if place in form.urls or place in form.dates:
                     entry.setdefault(place, value)
+                elif place in form.media and len(self._media) < MOST_MEDIA:
+                    self._media.append(value)
 
     def _finish(self, form: _Form, entry: dict[str, str]) -> None:
         url = next((entry[place] for place in form.urls if place in entry), None)
         if url is not None:
             lastmod = next((entry[place] for place in form.dates if place in entry), None)
-            self._found.append(Entry(url, lastmod, form.listed, self._media))
+            self._found.append(SitemapEntry(url, lastmod, form.listed, self._media))
+
+
+def _joined(base: str, address: str) -> str:
+    """What cannot be joined stays as it is, and is refused where it is looked at as a URL."""
+    try:
+        return urljoin(base, address) if base else address
+    except ValueError:
+        return address
 
 
 def _local(name: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 
-class Entry(msgspec.Struct, tag="began", tag_field="event"):
+class AccessEntry(msgspec.Struct, tag="began", tag_field="event"):
     """One request. Times are seconds since the epoch; `started` is when the last byte of its head arrived.
 
     `host` is the Host header in lower case and without the port. `path` is the target as asked, with its query.
@@ -46,10 +46,10 @@ class Ended(msgspec.Struct, tag="ended", tag_field="event"):
     overlapped: bool
 
 
-Key = Callable[[Entry], Hashable]
+Key = Callable[[AccessEntry], Hashable]
 
 
-def slot(entry: Entry) -> tuple[str, str]:
+def slot(entry: AccessEntry) -> tuple[str, str]:
     """The slot as the target can tell it: (Host, peer)."""
     return entry.host, entry.peer
 
@@ -60,23 +60,23 @@ class AccessLog:
     `torn` counts the lines that could not be read: at most one for each kill of the site.
     """
 
-    def __init__(self, entries: Iterable[Entry] = (), *, torn: int = 0) -> None:
+    def __init__(self, entries: Iterable[AccessEntry] = (), *, torn: int = 0) -> None:
         self.entries = list(entries)
         self.torn = torn
 
     @classmethod
     def read(cls, file: Path | str) -> AccessLog:
         """The log in `file` as it is now; it may still be being written."""
-        decode = msgspec.json.Decoder(Entry | Ended).decode
+        decode = msgspec.json.Decoder(AccessEntry | Ended).decode
         log = cls()
-        latest: dict[int, Entry] = {}
+        latest: dict[int, AccessEntry] = {}
         for line in Path(file).read_bytes().splitlines():
             try:
                 record = decode(line)
             except msgspec.DecodeError:
                 log.torn += 1
                 continue
-            if isinstance(record, Entry):
+            if isinstance(record, AccessEntry):
                 latest[record.number] = record
                 log.entries.append(record)
             elif (entry := latest.get(record.number)) is not None:
@@ -86,7 +86,7 @@ class AccessLog:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[AccessEntry]:
         return iter(self.entries)
 
     def filter(self, prefix: str = "", *, host: str | None = None, peer: str | None = None) -> AccessLog:
@@ -142,11 +142,11 @@ class AccessRecorder:
 
     def __init__(self, file: Path | str | None = None) -> None:
         self.log = AccessLog()
-        self._running: defaultdict[tuple[str, str], dict[int, Entry]] = defaultdict(dict)
+        self._running: defaultdict[tuple[str, str], dict[int, AccessEntry]] = defaultdict(dict)
         self._encode = msgspec.json.Encoder().encode
         self._descriptor = None if file is None else _open_to_append(Path(file))
 
-    def began(self, entry: Entry) -> None:
+    def began(self, entry: AccessEntry) -> None:
         """Record a request whose head has been read."""
         running = self._running[slot(entry)]
         if running:
@@ -157,7 +157,7 @@ class AccessRecorder:
         self.log.entries.append(entry)
         self._write(entry)
 
-    def ended(self, entry: Entry, status: int) -> None:
+    def ended(self, entry: AccessEntry, status: int) -> None:
         """Record that a request has been answered, or given up."""
         entry.finished, entry.status = time.time(), status
         running = self._running[slot(entry)]
@@ -172,7 +172,7 @@ class AccessRecorder:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _write(self, record: Entry | Ended) -> None:
+    def _write(self, record: AccessEntry | Ended) -> None:
         if self._descriptor is not None:
             os.write(self._descriptor, self._encode(record) + b"\n")
 

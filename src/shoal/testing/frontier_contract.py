@@ -11,28 +11,29 @@ name. The tests are grouped by question; each group can also be run alone by nam
 
 from __future__ import annotations
 
-from shoal.testing.contract.ahead import AheadContract
-from shoal.testing.contract.backoff import BackoffContract
-from shoal.testing.contract.cache import CacheContract, LeftBehindContract
-from shoal.testing.contract.claim import ClaimContract
-from shoal.testing.contract.clocks import ClockContract
-from shoal.testing.contract.endings import EndingContract
-from shoal.testing.contract.enqueue import EnqueueContract
-from shoal.testing.contract.exit_health import ExitHealthContract
-from shoal.testing.contract.exits import ExitContract
 from shoal.testing.contract.harness import Capability, Harness
-from shoal.testing.contract.job_ends import JobEndContract
-from shoal.testing.contract.jobs import JobContract
-from shoal.testing.contract.lanes import LaneContract
-from shoal.testing.contract.leases import LeaseContract
-from shoal.testing.contract.limits import LimitContract
-from shoal.testing.contract.lost_grants import LostGrantContract
-from shoal.testing.contract.notes import NoteContract, WhereaboutsContract
-from shoal.testing.contract.resting import RestingContract
-from shoal.testing.contract.results import ResultContract
-from shoal.testing.contract.runs import RunContract
-from shoal.testing.contract.settlements import SettlementContract
-from shoal.testing.contract.workers import WorkerContract
+from shoal.testing.contract.runs.cache import CacheContract, LeftBehindContract
+from shoal.testing.contract.runs.job_ends import JobEndContract
+from shoal.testing.contract.runs.jobs import JobContract
+from shoal.testing.contract.runs.notes import NoteContract, WhereaboutsContract
+from shoal.testing.contract.runs.results import ResultContract
+from shoal.testing.contract.runs.runs import RunContract
+from shoal.testing.contract.runs.workers import WorkerContract
+from shoal.testing.contract.slots.backoff import AsideContract, BackoffContract
+from shoal.testing.contract.slots.clocks import ClockContract
+from shoal.testing.contract.slots.exit_health import ExitHealthContract
+from shoal.testing.contract.slots.exits import ExitContract
+from shoal.testing.contract.slots.limits import LimitContract
+from shoal.testing.contract.slots.resting import RestingContract
+from shoal.testing.contract.slots.site_rules import SiteRulesContract
+from shoal.testing.contract.tasks.ahead import AheadContract
+from shoal.testing.contract.tasks.claim import ClaimContract
+from shoal.testing.contract.tasks.endings import EndingContract
+from shoal.testing.contract.tasks.enqueue import EnqueueContract
+from shoal.testing.contract.tasks.lanes import LaneContract
+from shoal.testing.contract.tasks.leases import LeaseContract
+from shoal.testing.contract.tasks.lost_grants import LostGrantContract
+from shoal.testing.contract.tasks.settlements import SettlementContract
 
 __all__ = ["Capability", "FrontierContract", "Harness"]
 
@@ -41,9 +42,11 @@ class FrontierContract(
     EnqueueContract,
     ClaimContract,
     ClockContract,
+    SiteRulesContract,
     AheadContract,
     ExitContract,
     LimitContract,
+    AsideContract,
     BackoffContract,
     ExitHealthContract,
     RestingContract,

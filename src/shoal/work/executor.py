@@ -10,31 +10,34 @@ from typing import IO
 import msgspec
 import structlog
 
-from shoal.audit import Robots
-from shoal.blocked import LOOKED_AT
-from shoal.clock import Clock, Millis, millis
-from shoal.errors import BadScraper, BadURL, EngineError
-from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, TooLate
-from shoal.fetch.robots import RobotsRules, robots_url
-from shoal.handler import Handler
+from shoal.api.blocked import LOOKED_AT
+from shoal.api.handler import Handler
+from shoal.api.scraper import Scraper
+from shoal.api.webhook_signature import DELIVERIES
+from shoal.core import log_events
+from shoal.core.clock import Clock, Millis, millis
+from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
+from shoal.core.task import Kind, Task
+from shoal.core.url import join, same_site, site_of, without_credentials
+from shoal.errors import BadScraper, BadURL, EngineError, NeedsAnotherLease, TooLate
+from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response
+from shoal.fetch.robots.cache import RobotsRules, robots_url
+from shoal.frontier.contract.cache import Cache
+from shoal.insight.audit import Robots
 from shoal.intake.admission import Refused
 from shoal.intake.sitemap_file import MOST_BYTES as LARGEST_SITEMAP
-from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
-from shoal.presence import Notebook
-from shoal.scraper import Scraper
-from shoal.task import Kind, Task
-from shoal.url import join, same_site, without_credentials
-from shoal.webhook import DELIVERIES
-from shoal.work.doubts import Doubts
-from shoal.work.held import HeldLease, NeedsAnotherLease
-from shoal.work.memory import Memory, every_of, jar_of
-from shoal.work.pace import Paces
-from shoal.work.permission import Permission
-from shoal.work.reading import Reading
-from shoal.work.recent import RecentLinks
-from shoal.work.sitemaps import SitemapReading
-from shoal.work.verdict import REDIRECTS, Judge, because
-from shoal.work.visit import Visit, settlement
+from shoal.work.exits.adaptive_pace import Paces
+from shoal.work.exits.exit_blame import ExitBlame
+from shoal.work.options import WorkTiming
+from shoal.work.task.attempt import Attempt, Trouble
+from shoal.work.task.classify import REDIRECTS, WORTH_RETRYING, Classifier, because, trouble_of
+from shoal.work.task.page_history import PageHistory
+from shoal.work.task.read_sitemap import SitemapReading
+from shoal.work.task.recollection import every_of, headers_of, jar_of
+from shoal.work.task.robots_permission import Permission
+from shoal.work.task.run_handler import HandlerRunner
+from shoal.work.task.setbacks import Setbacks
+from shoal.work.task.tally import Tally
 
 MOST_REDIRECTS = 10
 
@@ -47,7 +50,7 @@ log = structlog.get_logger("shoal")
 class Executor:
     """Turns leases into settlements.
 
-    `revisit`: pages that are to be visited again become tasks again.
+    `revisit`: pages that are to be visited again become tasks again. `tally`: counts why tasks and links were left out.
     Raises nothing but cancellation, KeyboardInterrupt, and EngineError if the store fails: all else is an outcome.
     """
 
@@ -56,56 +59,66 @@ class Executor:
         scrapers: Mapping[str, Scraper],
         fetcher: Fetcher,
         permission: Permission,
-        notebook: Notebook,
+        handlers: HandlerRunner,
+        sitemaps: SitemapReading,
+        history: PageHistory,
+        cache: Cache,
+        setbacks: Setbacks,
+        *,
         clock: Clock,
         chance: random.Random,
-        sitemaps: SitemapReading,
-        memory: Memory,
-        *,
+        timing: WorkTiming,
+        tally: Tally,
         revisit: bool = True,
     ) -> None:
         self._scrapers = scrapers
         self._fetcher = fetcher
         self._clock = clock
-        self._judges = {name: Judge(scraper.retries, chance, scraper.blocked) for name, scraper in scrapers.items()}
+        self._classify = {
+            name: Classifier(scraper.attempts, chance, scraper.blocked, timing.retry_first, timing.backoff_first)
+            for name, scraper in scrapers.items()
+        }
         self._permission = permission
         self._sitemaps = sitemaps
-        self._memory = memory
+        self._history = history
+        self._cache = cache
+        self._setbacks = setbacks
         self._revisit = revisit
+        self._tally = tally
         self._paces = Paces()
-        self._doubts = Doubts()
-        self.recent = RecentLinks()
+        self._exit_blame = ExitBlame()
+        self._handlers = handlers
         for scraper in scrapers.values():
             if not scraper.obey_robots and scraper.name != DELIVERIES:  # these are wanted where they go
-                log.warning("robots.txt is not asked", scraper=scraper.name, reason="obey_robots=False")
-        self._reading = Reading(notebook, self.recent, clock)
+                log.warning(log_events.ROBOTS_IGNORED, scraper=scraper.name, reason="obey_robots=False")
 
-    async def execute(self, held: HeldLease) -> Settlement:
-        """Do what the lease is for, and say how it ended."""
-        task = held.lease.task
-        visit: Visit | None = None
+    async def execute(self, attempt: Attempt) -> Settlement:
+        """Do what its lease is for, and say how it ended."""
+        task = attempt.task
         try:
-            visit = Visit(task)
-            outcome = await self._outcome(held, visit)
-        except TooLate:
+            outcome = await self._outcome(attempt)
+        except (TooLate, NeedsAnotherLease):
             outcome = Snoozed()
-        except NeedsAnotherLease:
-            moved = visit is not None and visit.moved_to is not None
-            outcome = Snoozed(url=visit.moved_to, extra=visit.extra) if visit is not None and moved else Snoozed()
         except FetchError as error:
-            outcome = self._judges[task.scraper].no_answer(held.lease, self._doubts.resolve(held.lease, error), visit)
-            if visit is not None and error.blame is Blame.HOST and self._scrapers[task.scraper].adaptive:
-                self._pace(held, visit, self._scrapers[task.scraper], None)
+            resolved = self._exit_blame.resolve(attempt.lease, error)
+            outcome = self._classify[task.scraper].no_answer(attempt, resolved)
+            if attempt.exits_failed:
+                log.warning(log_events.EXIT_FAILED, exit=attempt.lease.exit, reason=resolved.text)
+            attempt.trouble = trouble_of(resolved, outcome)
+            if error.blame is Blame.HOST and self._scrapers[task.scraper].adaptive:
+                self._pace(attempt, self._scrapers[task.scraper], None)
         except EngineError:
             raise
         except Exception as error:
             # A mistake of ours must not take the worker and all its other tasks along.
-            log.exception("this should not have happened", scraper=task.scraper, url=without_credentials(task.url))
+            log.exception(log_events.TASK_BROKE, scraper=task.scraper, url=without_credentials(task.url))
             reason = because(Blame.WORKER, f"internal error: {type(error).__name__}: {error}")
-            outcome = self._judges[task.scraper].failure(held.lease, reason)
+            outcome = self._classify[task.scraper].failure(attempt.lease, reason)
+        outcome = await self._setbacks.weigh(attempt, outcome, self._scrapers[task.scraper])
         outcome = self._patiently(task, outcome)
+        self._tally.ended(outcome, attempt)
         _report(task, outcome)
-        return settlement(held, outcome, visit)
+        return attempt.settlement(outcome)
 
     def _patiently(self, task: Task, outcome: Outcome) -> Outcome:
         """A page that was visited before is not given up because its site fails at one visit: the next one tells."""
@@ -114,96 +127,114 @@ class Executor:
             return outcome if every is None else Retried(every, outcome.reason)
         return outcome
 
-    async def _outcome(self, held: HeldLease, visit: Visit) -> Outcome:
-        task = held.lease.task
-        scraper, judge = self._scrapers[task.scraper], self._judges[task.scraper]
+    async def _outcome(self, attempt: Attempt) -> Outcome:
+        task = attempt.lease.task
+        scraper, classify = self._scrapers[task.scraper], self._classify[task.scraper]
+        if self._handlers.halts.is_halted(task.run_id):
+            return Snoozed()
         try:
             handler = scraper.handler(task.handler)
         except BadScraper as error:  # the code has changed since the task was enqueued
-            return Dead(because(Blame.HANDLER, error))
-        visit.recollection = await self._memory.recall(held, scraper)
-        remembered = visit.recollection and visit.recollection.use()
+            reason = because(Blame.HANDLER, error)
+            self._handlers.halts.failed(task, "no handler", reason)
+            return Dead(reason)
+        await attempt.resume(self._cache)
+        await self._history.recall(attempt, scraper)
+        remembered = attempt.recollection and attempt.recollection.use()
         if remembered:
-            visit.land(remembered.url)
-            return await self._read(held, visit, scraper, handler, remembered, judge)
-        if scraper.routes is not None and not _paced(held, visit, scraper.routes.delay_of(task.site)):
+            attempt.land(remembered.url)
+            return await self._read(attempt, scraper, handler, remembered, classify)
+        if scraper.routes is not None and not _paced(attempt, scraper.routes.delay_of(site_of(task.url))):
             return Snoozed()
         if task.extra.kind is Kind.ROBOTS:
-            return await self._permission.run_errand(held, visit, scraper, judge)
+            return await self._permission.run_errand(attempt, scraper, classify)
         if task.extra.kind is Kind.SITEMAP:
-            return await self._sitemap(held, visit, scraper, judge)
-        answer = await self._answer(held, visit, scraper, judge)
+            return await self._sitemap(attempt, scraper, classify)
+        answer = await self._answer(attempt, scraper, classify)
         if not isinstance(answer, Response):
-            if visit.recollection is not None:
-                visit.recollection.end_without(answer)
+            if attempt.recollection is not None:
+                attempt.recollection.end_without(answer)
             return answer
-        return await self._read(held, visit, scraper, handler, answer, judge)
+        return await self._read(attempt, scraper, handler, answer, classify)
 
     async def _read(
-        self, held: HeldLease, visit: Visit, scraper: Scraper, handler: Handler, answer: Response, judge: Judge
+        self,
+        attempt: Attempt,
+        scraper: Scraper,
+        handler: Handler,
+        answer: Response,
+        classify: Classifier,
     ) -> Outcome:
         """Have a page read. If that went well it is remembered, where pages are, and visited again, if it is to be."""
-        outcome = await self._reading.read(held.lease, scraper, handler, visit, answer, judge)
+        outcome = await self._handlers.run(handler, attempt, scraper, answer, classify)
         if isinstance(outcome, Done):
-            if visit.recollection is not None:
-                visit.recollection.remember(answer, held.pages_asked, held.now)
-            outcome = self._again(visit, scraper, outcome)
+            if attempt.recollection is not None:
+                attempt.recollection.remember(answer, attempt.pages_asked, attempt.held.now)
+            outcome = self._again(attempt, scraper, outcome)
         return outcome
 
-    def _again(self, visit: Visit, scraper: Scraper, done: Done) -> Done:
-        every = every_of(visit.task, scraper) if self._revisit else None
+    def _again(self, attempt: Attempt, scraper: Scraper, done: Done) -> Done:
+        every = every_of(attempt.task, scraper) if self._revisit else None
         return (
-            done if every is None else msgspec.structs.replace(done, tasks=(*done.tasks, visit.again(every, scraper)))
+            done if every is None else msgspec.structs.replace(done, tasks=(*done.tasks, attempt.again(every, scraper)))
         )
 
     async def _answer(
-        self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge, spool: IO[bytes] | None = None
+        self,
+        attempt: Attempt,
+        scraper: Scraper,
+        classify: Classifier,
+        spool: IO[bytes] | None = None,
     ) -> Response | Outcome:
         """The answer that is to be read, after redirects; or how the task ends without one."""
         while True:
             if scraper.obey_robots:
-                refusal = await self._permission.refusal(held, visit, scraper, judge)
+                refusal = await self._permission.refusal(attempt, scraper, classify)
                 if refusal is not None:
                     return refusal
-            await held.next_start()
+            await attempt.held.next_start()
             asked_at = self._clock.elapsed()
-            robots = self._permission.witnessed(visit) if scraper.obey_robots else Robots.IGNORED
-            response = await held.fetch(self._fetcher, _request(visit, held, scraper, spool), robots)
-            if visit.recollection is not None:
-                response = visit.recollection.confirmed(response)
+            robots = self._permission.witnessed(attempt) if scraper.obey_robots else Robots.IGNORED
+            response = await attempt.fetch(self._fetcher, _request(attempt, scraper, spool), robots)
+            if attempt.recollection is not None:
+                response = attempt.recollection.confirmed(response)
             if response.status not in REDIRECTS or "Location" not in response.headers:
                 break
-            end = _follow(scraper, visit, response)
+            end = _follow(scraper, attempt, response)
             if end is not None:
                 return end
-        outcome = judge.answer(held.lease, response.status, response.headers, self._clock.now())
+        outcome = classify.answer(attempt.lease, response.status, response.headers, self._clock.now())
         if not isinstance(outcome, Snoozed):
-            outcome = judge.looks_blocked(held.lease, _beginning(response, spool)) or outcome
-        if isinstance(outcome, Dead) and visit.recollection is not None:
-            visit.recollection.miss(response.status, held.now)
-        self._doubts.answered(held.lease)
-        _learn_of_exits(held, visit)
+            outcome = classify.looks_blocked(attempt.lease, _beginning(response, spool)) or outcome
+        if isinstance(outcome, Snoozed):
+            attempt.trouble = Trouble.LIMIT
+        elif response.status >= 500 and response.status in WORTH_RETRYING:
+            attempt.trouble = Trouble.DOUBT
+        if isinstance(outcome, Dead) and attempt.recollection is not None:
+            attempt.recollection.miss(response.status, attempt.held.now)
+        self._exit_blame.answered(attempt.lease)
+        _learn_of_exits(attempt)
         if scraper.adaptive:
             took = None if response.status >= 500 else self._clock.elapsed() - asked_at
-            self._pace(held, visit, scraper, took)
+            self._pace(attempt, scraper, took)
         return outcome or response
 
-    async def _sitemap(self, held: HeldLease, visit: Visit, scraper: Scraper, judge: Judge) -> Outcome:
-        if visit.url == robots_url(visit.origin):
-            rules = await self._permission.rules(held, visit, scraper, judge)
+    async def _sitemap(self, attempt: Attempt, scraper: Scraper, classify: Classifier) -> Outcome:
+        if attempt.url == robots_url(attempt.origin):
+            rules = await self._permission.rules(attempt, scraper, classify)
             if not isinstance(rules, RobotsRules):
                 return rules
-            return await self._sitemaps.read_robots(scraper, visit, rules)
+            return await self._sitemaps.read_robots(scraper, attempt, rules)
         with SpooledTemporaryFile(max_size=HELD_IN_MEMORY) as body:
-            answer = await self._answer(held, visit, scraper, judge, body)
+            answer = await self._answer(attempt, scraper, classify, body)
             if not isinstance(answer, Response):
                 return answer
-            outcome = await self._sitemaps.read(scraper, visit, body)
-            return self._again(visit, scraper, outcome) if isinstance(outcome, Done) else outcome
+            outcome = await self._sitemaps.read(scraper, attempt, body)
+            return self._again(attempt, scraper, outcome) if isinstance(outcome, Done) else outcome
 
-    def _pace(self, held: HeldLease, visit: Visit, scraper: Scraper, took: float | None) -> None:
-        asked_for = max(millis(scraper.delay), visit.crawl_delay or 0)
-        visit.pace = self._paces.advise(held.lease.task.site, asked_for, held.lease.delay, took)
+    def _pace(self, attempt: Attempt, scraper: Scraper, took: float | None) -> None:
+        asked_for = max(millis(scraper.delay), attempt.crawl_delay or 0)
+        attempt.pace = self._paces.advise(attempt.lease.task.site, asked_for, attempt.lease.delay, took)
 
 
 def _beginning(response: Response, spool: IO[bytes] | None) -> bytes:
@@ -213,60 +244,60 @@ def _beginning(response: Response, spool: IO[bytes] | None) -> bytes:
     return spool.read(LOOKED_AT)
 
 
-def _learn_of_exits(held: HeldLease, visit: Visit) -> None:
+def _learn_of_exits(attempt: Attempt) -> None:
     """There was an answer: this exit works, if that was in question, and those that failed before were to blame."""
-    if held.lease.exit_failures:
-        visit.exits_ok = (held.lease.exit,)
-    if visit.task.extra.detours and visit.task.attempts == 0:
-        visit.exits_failed = tuple(sorted({*visit.task.extra.detours} - {held.lease.exit}))
+    if attempt.lease.exit_failures:
+        attempt.exits_ok = (attempt.lease.exit,)
+    if attempt.task.extra.detours and attempt.task.attempts == 0:
+        attempt.exits_failed = tuple(sorted({*attempt.task.extra.detours} - {attempt.lease.exit}))
 
 
-def _paced(held: HeldLease, visit: Visit, delay: Millis | None) -> bool:
+def _paced(attempt: Attempt, delay: Millis | None) -> bool:
     """Take on the delay that a route asks for. False = the lease was granted at a faster pace, together with others: it
     is given back, and the next one will be right."""
-    visit.least_delay = delay or 0
-    if visit.least_delay <= held.delay:
+    attempt.least_delay = delay or 0
+    if attempt.least_delay <= attempt.held.delay:
         return True
-    visit.crawl_delay = delay
-    if not held.lease.exclusive:
+    attempt.crawl_delay = delay
+    if not attempt.lease.exclusive:
         return False
-    held.delay = visit.least_delay
+    attempt.held.delay = attempt.least_delay
     return True
 
 
-def _request(visit: Visit, held: HeldLease, scraper: Scraper, spool: IO[bytes] | None) -> Fetch:
-    extra = visit.extra
-    headers = {**scraper.headers, **(extra.headers or {})} if scraper.headers or extra.headers else {}
-    if visit.recollection is not None:
-        headers |= visit.recollection.validators(visit.url, headers)
+def _request(attempt: Attempt, scraper: Scraper, spool: IO[bytes] | None) -> Fetch:
+    extra = attempt.extra
+    headers = headers_of(extra, scraper) if scraper.headers or extra.headers else {}
+    if attempt.recollection is not None:
+        headers |= attempt.recollection.validators(attempt.url, headers)
     return Fetch(
-        visit.url,
+        attempt.url,
         extra.method,
         headers,
         extra.body,
         scraper.timeout,
         scraper.max_bytes if spool is None else LARGEST_SITEMAP,
-        held.lease.exit,
-        jar_of(visit.task),
+        attempt.lease.exit,
+        jar_of(attempt.task),
         spool,
     )
 
 
-def _follow(scraper: Scraper, visit: Visit, response: Response) -> Outcome | None:
-    """One step of a redirect: within the site the visit goes on (None), elsewhere it becomes a task of its own."""
-    here = visit.url
+def _follow(scraper: Scraper, attempt: Attempt, response: Response) -> Outcome | None:
+    """One step of a redirect: on the same host the attempt goes on (None), elsewhere it becomes a task of its own."""
+    here = attempt.url
     try:
         url = join(here, response.headers["Location"])
     except BadURL as error:
         return Dead(because(Blame.URL, f"redirected to an address that cannot be fetched: {error.reason}"))
-    if visit.extra.redirects >= MOST_REDIRECTS:
+    if attempt.extra.redirects >= MOST_REDIRECTS:
         return Dead(Reason(Blame.URL, f"more than {MOST_REDIRECTS} redirects"))
-    visit.move(url, response.status)
+    attempt.move(url, response.status)
     if same_site(here, url):
-        if visit.extra.kind is Kind.PAGE and not scraper.allowed(url):
+        if attempt.extra.kind is Kind.PAGE and not scraper.allowed(url):
             return Dropped(Reason(Blame.POLICY, f"redirected to {url}, which the scraper does not allow"))
         return None
-    elsewhere = visit.continued(scraper)
+    elsewhere = attempt.continued(scraper, here)
     if isinstance(elsewhere, Refused):
         return Dropped(Reason(Blame.POLICY, f"redirected to {url}: {elsewhere.reason}"))
     return Done(tasks=(elsewhere,), url=here)
@@ -280,15 +311,28 @@ def _report(task: Task, outcome: Outcome) -> None:
     about = {"scraper": task.scraper, "url": url, "handler": task.handler or "(default)"}
     match outcome:
         case Dead(reason=reason):
-            log.warning("dead letter", **about, reason=reason.text, where=reason.detail, blame=reason.blame.value)
+            log.warning(
+                log_events.TASK_DEAD,
+                **about,
+                reason=reason.text,
+                where=reason.detail,
+                blame=reason.blame.value,
+                exception=reason.traceback,
+            )
         case Retried(wait=wait, reason=reason):
             attempt, seconds = task.attempts + 1, round(wait / 1000, 1)
             log.warning(
-                "will retry", **about, reason=reason.text, where=reason.detail, attempt=attempt, seconds=seconds
+                log_events.TASK_RETRIED,
+                **about,
+                reason=reason.text,
+                where=reason.detail,
+                attempt=attempt,
+                seconds=seconds,
+                exception=reason.traceback,
             )
         case Snoozed(wait=wait, reason=Reason(text=text)) if wait:
-            log.warning("backing off", site=task.site, url=url, reason=text, seconds=round(wait / 1000, 1))
+            log.warning(log_events.TASK_SNOOZED, site=task.site, url=url, reason=text, seconds=round(wait / 1000, 1))
         case Dropped(reason=reason):
-            log.info("dropped", **about, reason=reason.text)
+            log.info(log_events.TASK_DROPPED, **about, reason=reason.text)
         case _:
             pass

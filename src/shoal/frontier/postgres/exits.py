@@ -1,4 +1,4 @@
-"""Ways out as people know them: the book, and what is said about them by hand."""
+"""Exits as people know them: the book, and what is said about them by hand."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.clock import Clock, Millis, Moment
-from shoal.frontier.exits import ExitRecord, NewExit
-from shoal.frontier.postgres.connections import Connections
-from shoal.frontier.postgres.payload import encode
-from shoal.task import Policy
+from shoal.core.clock import Millis, Moment
+from shoal.core.task import Policy
+from shoal.frontier.contract.exits import ExitRecord, NewExit
+from shoal.frontier.postgres.store.columns import SiteRules, encode
+from shoal.frontier.postgres.store.connections import Connections
 
 _bans = msgspec.json.Decoder(tuple[tuple[str, Moment], ...])
 
@@ -18,9 +18,8 @@ _bans = msgspec.json.Decoder(tuple[tuple[str, Moment], ...])
 class PostgresExits:
     """The `Exits` of this engine."""
 
-    def __init__(self, connections: Connections, clock: Clock | None) -> None:
+    def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._clock = clock
 
     async def put(self, exits: Sequence[NewExit]) -> None:
         last = {each.name: each for each in exits}.values()
@@ -33,31 +32,23 @@ class PostgresExits:
 
     async def all(self) -> Sequence[ExitRecord]:
         return [
-            ExitRecord(name, address, tuple(pools), cap, failures, until, live, _bans.decode(bans))
-            for name, address, pools, cap, failures, until, live, bans in await self._connections.rows(
-                "read_exits", self._now()
+            ExitRecord(
+                name=row["name"],
+                address=row["address"],
+                pools=tuple(row["pools"]),
+                cap=row["cap"],
+                failures=row["failures"],
+                quarantined_until=row["quarantined_until"],
+                live=row["live"],
+                bans=_bans.decode(row["bans"]),
             )
+            for row in await self._connections.rows("read_exits", self._connections.now())
         ]
 
     async def ban(self, name: str, wait: Millis, site: str | None = None) -> None:
-        rules = Policy()
-        await self._connections.rows(
-            "ban_exit",
-            self._now(),
-            name,
-            wait,
-            site,
-            rules.delay,
-            rules.site_delay,
-            rules.concurrency,
-            rules.hard_timeout,
-            rules.lease,
-            rules.limit_exits,
-            rules.limit_window,
-        )
+        policy = Policy()
+        rules = SiteRules(**{field: getattr(policy, field) for field in SiteRules.__struct_fields__})
+        await self._connections.rows("ban_exit", self._connections.now(), name, wait, site, rules)
 
     async def release(self, name: str, site: str | None = None) -> None:
-        await self._connections.rows("release_exit", self._now(), name, site)
-
-    def _now(self) -> Moment | None:
-        return self._clock.now() if self._clock else None
+        await self._connections.rows("release_exit", self._connections.now(), name, site)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from shoal.clock import Clock, Millis, Moment
-from shoal.frontier.jobs import (
+from shoal.core.clock import Clock, Millis, Moment
+from shoal.frontier.contract.frontier import Counters
+from shoal.frontier.contract.jobs import (
     ANY,
     LATELY,
     Admission,
@@ -19,20 +18,20 @@ from shoal.frontier.jobs import (
     NewJob,
     Submitted,
 )
-from shoal.frontier.postgres.connections import Connections
-from shoal.frontier.postgres.payload import as_sent, encode, run_values, task_columns
-from shoal.frontier.protocol import Counters
-from shoal.frontier.reading import Item
-from shoal.frontier.repeats import apart_from_repeats
-from shoal.task import RunState
+from shoal.frontier.contract.reader import Item
+from shoal.frontier.postgres.enqueue import task_columns
+from shoal.frontier.postgres.runs import run_fields
+from shoal.frontier.postgres.store.columns import Composite, NewJobs, RunKinds, as_sent, encode
+from shoal.frontier.postgres.store.connections import Connections
+from shoal.frontier.shared.item_rows import items_by_job
+from shoal.frontier.shared.job_batch import groups_of, kinds_of
+from shoal.frontier.shared.job_status import StoredJob, newest_first
+from shoal.frontier.shared.repeated_jobs import apart_from_repeats
 
 MOST_ROWS = 5000
 """How many rows of each kind one `expire` deletes."""
 
 MOST_JOBS = 500
-
-_raw_items = msgspec.json.Decoder(list[msgspec.Raw])
-_groups = msgspec.json.Decoder(tuple[str, ...])
 
 
 class PostgresJobs:
@@ -56,17 +55,12 @@ class PostgresJobs:
         return [_status(*row) for row in rows]
 
     async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        results: dict[str, list[Item]] = {}
-        for job_id, url, group, body in await self._connections.rows("read_results", self._now(), list(job_ids)):
-            items = results.setdefault(job_id, [])
-            if body is not None and len(items) < most:
-                items += [Item(url, group, raw) for raw in _raw_items.decode(body)[: most - len(items)]]
-        return results
+        rows = await self._connections.rows("read_results", self._now(), list(job_ids))
+        return items_by_job(rows, most)
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
         found = await self._connections.rows("find_jobs", owner, before, limit)
-        statuses = await self.statuses({row[0]: ANY for row in found})
-        return sorted(statuses, key=lambda status: -status.number)
+        return newest_first(await self.statuses({row[0]: ANY for row in found}))
 
     async def backlogs(self) -> Sequence[Backlog]:
         return [Backlog(*row) for row in await self._connections.rows("read_backlogs", self._now(), LATELY)]
@@ -100,41 +94,34 @@ class PostgresRegistry:
         return bool(await self._connections.value("delete_record", kind, name))
 
 
-def _job_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
-    """The kinds of runs among them, the jobs, and their tasks with the position of the job that each belongs to."""
-    kinds: dict[tuple[object, ...], int] = {}
-    columns: list[list[Any]] = [[] for _ in range(15)]
-    kind_of: list[int] = []
-    for job in jobs:
-        run = job.run
-        kind = (run.scraper, run.mode, run.queue or run.run_id, id(run.policy))
-        if kind not in kinds:
-            kinds[kind] = len(kinds) + 1
-            _, scraper, mode, queue, policy, _, *rules = run_values(run)
-            for column, value in zip(columns, (scraper, mode, queue, policy, *rules), strict=True):
-                column.append(value)
-        kind_of.append(kinds[kind])
-    return [
-        *columns,
-        kind_of,
-        [job.run.run_id for job in jobs],
-        as_sent([job.run.input for job in jobs]),
-        [bool(job.tasks) for job in jobs],
-        [job.owner for job in jobs],
-        as_sent([job.key for job in jobs]),
-        [job.fingerprint for job in jobs],
-        as_sent([None if job.quota is None else job.quota.most for job in jobs]),
-        as_sent([None if job.quota is None else job.quota.window for job in jobs]),
-        as_sent([_groups_of(job) for job in jobs]),
-        as_sent([job.error for job in jobs]),
-        as_sent([job.callback for job in jobs]),
+def _job_columns(jobs: Sequence[NewJob]) -> tuple[Composite | list[int], ...]:
+    """The kinds of runs among them, the jobs, and their tasks behind the position of the job that each belongs to."""
+    examples, kind_of = kinds_of(jobs)
+    different = [run_fields(job.run) for job in examples]
+    new = NewJobs(
+        kind=kind_of,
+        run_id=[job.run.run_id for job in jobs],
+        input=as_sent([job.run.input for job in jobs]),
+        busy=[bool(job.tasks) for job in jobs],
+        owner=[job.owner for job in jobs],
+        key=as_sent([job.key for job in jobs]),
+        fingerprint=[job.fingerprint for job in jobs],
+        most=as_sent([None if job.quota is None else job.quota.most for job in jobs]),
+        window=as_sent([None if job.quota is None else job.quota.window for job in jobs]),
+        groups=as_sent([_groups_of(job) for job in jobs]),
+        error=as_sent([job.error for job in jobs]),
+        callback=as_sent([job.callback for job in jobs]),
+    )
+    return (
+        RunKinds(**{field: [getattr(run, field) for run in different] for field in RunKinds.__struct_fields__}),
+        new,
         [position for position, job in enumerate(jobs, 1) for _ in job.tasks],
-        *task_columns([task for job in jobs for task in job.tasks]),
-    ]
+        task_columns([task for job in jobs for task in job.tasks]),
+    )
 
 
 def _groups_of(job: NewJob) -> str | None:
-    groups = list(dict.fromkeys(task.extra.group for task in job.tasks if task.extra.group))
+    groups = groups_of(job)
     return encode(groups).decode() if groups else None
 
 
@@ -143,22 +130,5 @@ def _submitted(job_id: str, admission: str, place: int, fingerprint: bytes, used
 
 
 def _status(*row: Any) -> JobStatus:
-    job_id, number, version, scraper, owner, state, created_at, ended_at, expires_at, place, *more = row
-    groups, groups_left, error, expired, counts = more
-    return JobStatus(
-        job_id,
-        number,
-        version,
-        scraper,
-        owner,
-        RunState(state),
-        Counters(*counts),
-        created_at,
-        ended_at,
-        expires_at,
-        place,
-        _groups.decode(groups),
-        groups_left,
-        error,
-        expired,
-    )
+    *what, counts = row
+    return StoredJob(*what).status(Counters(*counts))

@@ -8,17 +8,12 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
-from shoal.clock import Clock, Moment
+from shoal.core.clock import Clock, Moment
 from shoal.errors import UnknownRun
-from shoal.frontier.endings import last_of, names_of
-from shoal.frontier.moving import Move
-from shoal.frontier.postgres.connections import Connections
-from shoal.frontier.postgres.troubles import NO_RUN
-from shoal.frontier.protocol import Counters, Run
-from shoal.frontier.reading import (
+from shoal.frontier.contract.frontier import Counters, Run
+from shoal.frontier.contract.reader import (
     SHOWN_TASKS,
     DeadLetter,
-    Item,
     ItemPage,
     NotePage,
     SiteRecord,
@@ -26,17 +21,16 @@ from shoal.frontier.reading import (
     Whereabouts,
     WorkerRecord,
 )
-from shoal.frontier.seen import seen_key
-from shoal.frontier.worker_rows import worker_record
-from shoal.outcome import Reason
-from shoal.task import FINAL, Policy, RunState, State
+from shoal.frontier.postgres.errors import NO_RUN
+from shoal.frontier.postgres.store.connections import Connections
+from shoal.frontier.postgres.whereabouts import find_page
+from shoal.frontier.shared.item_rows import item_page
+from shoal.frontier.shared.letter_rows import dead_letter
+from shoal.frontier.shared.run_rows import StoredRun
+from shoal.frontier.shared.seen import seen_key
+from shoal.frontier.shared.worker_rows import worker_record
 
 ROWS_AT_MOST = 500
-
-LEASED, DEAD_LETTER, ENDED = 2, 4, 5
-"""How `read_whereabouts` marks these, beside other states of tasks."""
-
-_raw_items = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class PostgresReader:
@@ -57,16 +51,10 @@ class PostgresReader:
 
     async def items(self, run_id: str, cursor: int = 0, limit: int = 1000) -> ItemPage:
         rows = await self._of_run(run_id, "read_items", self._now(), run_id, cursor, ROWS_AT_MOST)
-        items: list[Item] = []
-        for number, url, group, body in rows:
-            items.extend(Item(url, group, raw) for raw in _raw_items.decode(body))
-            cursor = number
-            if len(items) >= limit:
-                return ItemPage(items, cursor)
-        return ItemPage(items, cursor if rows else None)
+        return item_page(rows, limit)
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:
-        return [_dead_letter(*row) for row in await self._of_run(run_id, "read_dead", run_id, after, limit)]
+        return [dead_letter(row) for row in await self._of_run(run_id, "read_dead", run_id, after, limit)]
 
     async def workers(self) -> Sequence[WorkerRecord]:
         rows = await self._connections.rows("read_workers", self._now(), SHOWN_TASKS)
@@ -90,20 +78,14 @@ class PostgresReader:
         return [SlotRecord(*row) for row in await self._connections.rows("read_slots", self._now(), site)]
 
     async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
-        names = list(names_of(url))
-        rows = await self._connections.rows("read_whereabouts", self._now(), site, url, names, seen_key(key), run_id)
-        found: dict[str, list[Whereabouts]] = {}
-        for row in rows:
-            place = _whereabouts(*row)
-            found.setdefault(place.run_id, []).append(place)
-        return [last_of(places) for places in found.values()]
+        return await find_page(self._connections, self._now(), site, url, seen_key(key), run_id)
 
     async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
         rows = await self._connections.rows("read_notes", stream, cursor, limit)
         return NotePage([body for _, body in rows], rows[-1][0] if rows else cursor)
 
     async def now(self) -> Moment:
-        return int(await self._connections.value("moment", self._now()))
+        return int(await self._connections.value("read_now", self._now()))
 
     async def cached(self, keys: Sequence[str]) -> dict[str, bytes]:
         """What the cache holds under these keys, as far as its time is not over."""
@@ -121,58 +103,6 @@ class PostgresReader:
             raise
 
 
-def _whereabouts(run_id: str, scraper: str, run_state: str, state: int | None, *rest: Any) -> Whereabouts:
-    task, lane, pool, ahead, not_before, expires_at, attempts, crashes, worker, exit_name, lease_until, *ending = rest
-    reason, ended_at, url, ended = ending
-    run = RunState(run_state)
-    if state is None:
-        return Whereabouts(run_id, scraper, run, State.DONE)
-    kinds = {LEASED: State.LEASED, DEAD_LETTER: State.DEAD, ENDED: State(ended)}
-    where = kinds.get(state, State.WAITING)
-    held = where is State.WAITING and run is RunState.PAUSED
-    why = None if reason is None else msgspec.json.decode(reason, type=Reason)
-    return Whereabouts(
-        run_id,
-        scraper,
-        run,
-        where,
-        task,
-        lane,
-        pool,
-        ahead,
-        not_before,
-        expires_at,
-        attempts,
-        crashes,
-        worker,
-        exit_name,
-        lease_until,
-        held,
-        why,
-        ended_at if where in FINAL else None,
-        url,
-    )
-
-
-def _dead_letter(*row: Any) -> DeadLetter:
-    task, url, site, lane, handler, attempts, crashes, reason, died_at = row
-    why = msgspec.json.decode(reason, type=Reason)
-    return DeadLetter(task, url, site, lane, handler, attempts, crashes, why, died_at)
-
-
 def _run(*row: Any) -> Run:
-    run_id, scraper, mode, state, queue, policy, input_, created_at, ended_at, move, lanes, counts = row
-    return Run(
-        run_id,
-        scraper,
-        mode,
-        RunState(state),
-        queue,
-        msgspec.json.decode(policy, type=Policy),
-        input_,
-        created_at,
-        ended_at,
-        Counters(*counts),
-        msgspec.json.decode(lanes),
-        None if move is None else msgspec.json.decode(move, type=Move),
-    )
+    *what, lanes, counts = row
+    return StoredRun(*what).run(msgspec.json.decode(lanes), Counters(*counts))

@@ -2,55 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 
-from shoal.clock import Clock
-from shoal.frontier.redis.address import read_address
+from shoal.core.clock import Clock
+from shoal.core.task import NewTask
+from shoal.frontier.contract.frontier import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
+from shoal.frontier.contract.schema import Schema
+from shoal.frontier.redis.cache import RedisCache
+from shoal.frontier.redis.claim import RedisClaims
+from shoal.frontier.redis.enqueue import enqueue
 from shoal.frontier.redis.exits import RedisExits
-from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.jobs import RedisJobs, RedisRegistry
-from shoal.frontier.redis.moving import RedisMover
-from shoal.frontier.redis.opening import open_store
-from shoal.frontier.redis.partitions import Partitions
+from shoal.frontier.redis.mover import RedisMover
 from shoal.frontier.redis.reader import RedisReader
-from shoal.frontier.redis.store import Store
-from shoal.frontier.redis.wire import entry_rows, home_of
-from shoal.frontier.schema import Schema
-from shoal.kept import Entry
+from shoal.frontier.redis.runs import RedisRuns
+from shoal.frontier.redis.schema import open_store
+from shoal.frontier.redis.settle import RedisSettling
+from shoal.frontier.redis.store.address import read_address
+from shoal.frontier.redis.store.client import RedisStore
+from shoal.frontier.redis.store.partitions import Partitions
+from shoal.frontier.redis.sweep import RedisSweeps
 
 
-class RedisCache:
-    """The `Cache` of this engine."""
+class RedisFrontier:
+    """The `Frontier` of this engine: each verb is one script in each partition that it concerns."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore, partitions: Partitions, reader: RedisReader, exits: RedisExits) -> None:
         self._store = store
+        self._partitions = partitions
+        self._runs = RedisRuns(store, partitions, reader)
+        self._settling = RedisSettling(store, partitions, exits)
+        self._claims = RedisClaims(store, self._settling)
+        self._sweeps = RedisSweeps(store, partitions)
 
-    async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        apart: dict[int, list[str]] = {}
-        for key in keys:
-            apart.setdefault(self._store.partition_of(home_of(key)), []).append(key)
-        found: dict[str, bytes] = {}
-        for partition, some in apart.items():
-            values = await self._store.call("read_cache", partition, {"keys": some})
-            found.update({key: value for key, value in zip(some, values, strict=True) if value is not None})
-        return found
+    async def create_run(self, run: NewRun) -> Run:
+        return await self._runs.create(run)
 
-    async def put(self, entries: Sequence[Entry]) -> None:
-        for partition, some in self._apart(entries).items():
-            await self._store.call("write_cache", partition, {"entries": entry_rows(some)})
+    async def seal_run(self, run_id: str) -> None:
+        await self._runs.seal(run_id)
 
-    async def hold(self, entries: Sequence[Entry]) -> Set[str]:
-        held: set[str] = set()
-        for partition, some in self._apart(entries).items():
-            answers = await self._store.call("hold_cache", partition, {"entries": entry_rows(some)})
-            held.update(entry.key for entry, answer in zip(some, answers, strict=True) if answer)
-        return held
+    async def pause_run(self, run_id: str) -> None:
+        await self._runs.pause(run_id)
 
-    def _apart(self, entries: Sequence[Entry]) -> dict[int, list[Entry]]:
-        apart: dict[int, list[Entry]] = {}
-        for entry in entries:
-            apart.setdefault(self._store.partition_of(home_of(entry.key)), []).append(entry)
-        return apart
+    async def resume_run(self, run_id: str) -> None:
+        await self._runs.resume(run_id)
+
+    async def cancel_run(self, run_id: str) -> None:
+        await self._runs.cancel(run_id)
+
+    async def enqueue(self, run_id: str, tasks: Sequence[NewTask]) -> Enqueued:
+        return await enqueue(self._store, self._partitions, run_id, tasks)
+
+    async def exchange(self, ask: Ask) -> Granted:
+        return await self._claims.exchange(ask)
+
+    async def renew(self, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
+        return await self._claims.renew(worker, leases)
+
+    async def sweep(self) -> Swept:
+        return await self._sweeps.sweep()
+
+    async def requeue_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
+        return await self._runs.requeue_dead(run_id, tasks)
+
+    async def purge_dead(self, run_id: str, tasks: Sequence[int] | None = None) -> int:
+        return await self._runs.purge_dead(run_id, tasks)
+
+    async def forget_notes(self, stream: str) -> None:
+        await self._store.call("forget_notes", self._store.partition_of(stream), {"stream": stream})
 
 
 class RedisEngine:
@@ -58,7 +77,7 @@ class RedisEngine:
 
     shares_clock = False
 
-    def __init__(self, store: Store, schema: Schema, losses: tuple[str, ...]) -> None:
+    def __init__(self, store: RedisStore, schema: Schema, losses: tuple[str, ...]) -> None:
         self._store = store
         self.schema = schema
         self.losses = losses

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.clock import Millis, Moment
-from shoal.frontier.exits import ExitRecord, NewExit
-from shoal.frontier.redis.partitions import pairs
-from shoal.frontier.redis.store import Store
-from shoal.frontier.redis.wire import encode, opaque
+from shoal.core.clock import Millis, Moment
+from shoal.frontier.contract.exits import ExitRecord, NewExit
+from shoal.frontier.redis.codec.encoding import encode, opaque
+from shoal.frontier.redis.store.client import RedisStore
+from shoal.frontier.redis.store.partitions import pairs
 
 MOST_BANS = 100
 
@@ -25,7 +25,7 @@ _bans = msgspec.msgpack.Decoder(list[tuple[str, str, Moment]]).decode
 class RedisExits:
     """The `Exits` of this engine."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def put(self, exits: Sequence[NewExit]) -> None:
@@ -91,8 +91,8 @@ class RedisExits:
                     break
         return live
 
-    async def _everywhere(self, verb: str, question: object) -> list[Any]:
-        calls = (self._store.call(verb, partition, question) for partition in range(self._store.partitions))
+    async def _everywhere(self, script: str, question: object) -> list[Any]:
+        calls = (self._store.call(script, partition, question) for partition in range(self._store.partitions))
         return list(await asyncio.gather(*calls))
 
 

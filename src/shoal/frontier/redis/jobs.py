@@ -5,26 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
-from shoal.clock import Millis
-from shoal.frontier.jobs import ANY, LATELY, Backlog, Callback, Expired, JobStatus, NewJob, Submitted
-from shoal.frontier.protocol import Counters
-from shoal.frontier.reading import Item
-from shoal.frontier.redis.job_rows import (
+from shoal.core.clock import Millis
+from shoal.core.task import NewTask, RunState
+from shoal.frontier.contract.frontier import Counters
+from shoal.frontier.contract.jobs import ANY, LATELY, Backlog, Callback, Expired, JobStatus, NewJob, Submitted
+from shoal.frontier.contract.reader import Item
+from shoal.frontier.redis.codec.encoding import opaque
+from shoal.frontier.redis.codec.items import stored_items
+from shoal.frontier.redis.codec.job_rows import (
     Admitted,
     Found,
     decode_admitted,
     decode_found,
     job_question,
-    may_have_expired,
     run_fields,
     status_of,
-    version_of,
 )
-from shoal.frontier.redis.partitions import Partitions
-from shoal.frontier.redis.store import Store
-from shoal.frontier.redis.wire import opaque, stored_items, task_groups
-from shoal.frontier.repeats import apart_from_repeats
-from shoal.task import NewTask, RunState
+from shoal.frontier.redis.codec.tasks import task_groups
+from shoal.frontier.redis.store.client import RedisStore
+from shoal.frontier.redis.store.partitions import Partitions
+from shoal.frontier.shared.job_status import may_have_expired, newest_first, whole_version
+from shoal.frontier.shared.repeated_jobs import apart_from_repeats
 
 MOST_JOBS = 500
 """How many jobs one `expire` lets go."""
@@ -37,7 +38,7 @@ VERSIONS_AT_ONCE = 5000
 class RedisJobs:
     """The `Jobs` of this engine."""
 
-    def __init__(self, store: Store, partitions: Partitions) -> None:
+    def __init__(self, store: RedisStore, partitions: Partitions) -> None:
         self._store = store
         self._partitions = partitions
 
@@ -81,8 +82,7 @@ class RedisJobs:
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
         found = await self._store.call("find_jobs", 0, {"owner": owner, "before": before, "most": limit})
-        statuses = await self._read([job_id.decode() for job_id in found])
-        return sorted(statuses, key=lambda status: -status.number)
+        return newest_first(await self._read([job_id.decode() for job_id in found]))
 
     async def backlogs(self) -> Sequence[Backlog]:
         rows = await self._store.call("read_backlogs", 0, {"lately": LATELY})
@@ -159,7 +159,7 @@ class RedisJobs:
                 for job_id, version in zip(some, answer, strict=True):
                     if version is not None:
                         found.setdefault(job_id, []).append(int(version))
-        return {job_id: version_of(versions) for job_id, versions in found.items()}
+        return {job_id: whole_version(versions) for job_id, versions in found.items()}
 
     async def _read(self, job_ids: Sequence[str]) -> list[JobStatus]:
         statuses: list[JobStatus] = []
@@ -183,7 +183,7 @@ class RedisJobs:
 class RedisRegistry:
     """The `Registry` of this engine: all in the first partition."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def records(self, kind: str) -> Mapping[str, bytes]:

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.clock import Moment
+from shoal.core.clock import Moment
+from shoal.core.task import lane_and_pool
 from shoal.errors import UnknownRun
-from shoal.frontier.moving import Move
-from shoal.frontier.protocol import Counters, Duties, Run, WorkerInfo
-from shoal.frontier.reading import (
+from shoal.frontier.contract.frontier import Counters, Duties, Run, WorkerInfo
+from shoal.frontier.contract.reader import (
     SHOWN_TASKS,
     DeadLetter,
     HeldTask,
@@ -26,23 +26,21 @@ from shoal.frontier.reading import (
     Whereabouts,
     WorkerRecord,
 )
-from shoal.frontier.redis.partitions import pairs
-from shoal.frontier.redis.store import Store
+from shoal.frontier.redis.codec.dead_letters import decode_letter
+from shoal.frontier.redis.codec.items import stored_items
+from shoal.frontier.redis.codec.tasks import Body
+from shoal.frontier.redis.store.client import RedisStore
+from shoal.frontier.redis.store.partitions import pairs
 from shoal.frontier.redis.whereabouts import Search, whereabouts
-from shoal.frontier.redis.wire import Body, decode_letter, stored_items
-from shoal.outcome import Reason
-from shoal.task import Policy, RunState, lane_and_pool
+from shoal.frontier.shared.letter_rows import dead_letter
+from shoal.frontier.shared.run_rows import RUN_COUNTERS, StoredRun
 
 PAGE = 500
 POSITION_BITS = 44
 """A cursor holds one position for each partition, so many bits each."""
 
-_COUNTERS = Counters.__struct_fields__
 _LANE = b"lane:"
 
-_move = msgspec.json.Decoder(Move).decode
-_policy = msgspec.json.Decoder(Policy).decode
-_reason = msgspec.json.Decoder(Reason).decode
 _SiteRow = tuple[str, int, int, int, int, int, int, int, bool, str]
 _SlotRow = tuple[str, int, int, int, int, bool, str]
 _sites = msgspec.msgpack.Decoder(tuple[str, list[_SiteRow]]).decode
@@ -55,7 +53,7 @@ _leased = msgspec.msgpack.Decoder(tuple[str, str, int, int, int, int, int, int, 
 class RedisReader:
     """The `Reader` of this engine."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def runs(self) -> Sequence[Run]:
@@ -214,7 +212,7 @@ class RedisReader:
         if answers[0] is None:
             return None
         row = pairs(answers[0][1])
-        counts = dict.fromkeys(_COUNTERS, 0)
+        counts = dict.fromkeys(RUN_COUNTERS, 0)
         lanes: dict[str, int] = {}
         for answer in answers:
             for name, value in pairs(answer[2]).items() if answer else ():
@@ -223,20 +221,19 @@ class RedisReader:
                     lanes[lane] = lanes.get(lane, 0) + int(value)
                 elif name.decode() in counts:
                     counts[name.decode()] += int(value)
-        return Run(
+        stored = StoredRun(
             row[b"id"].decode(),
             row[b"scraper"].decode(),
             row[b"mode"].decode(),
-            RunState(row[b"state"].decode()),
+            row[b"state"].decode(),
             row[b"queue"].decode(),
-            _policy(row[b"policy"]),
+            row[b"policy"],
             row.get(b"input"),
             int(row[b"created_at"]),
             int(row[b"ended_at"]) if b"ended_at" in row else None,
-            Counters(**counts),
-            {lane: number for lane, number in lanes.items() if number},
-            _move(row[b"move"]) if b"move" in row else None,
+            row.get(b"move"),
         )
+        return stored.run({lane: number for lane, number in lanes.items() if number}, Counters(**counts))
 
 
 def _info(packed: bytes) -> WorkerInfo:
@@ -247,18 +244,9 @@ def _info(packed: bytes) -> WorkerInfo:
 
 
 def _dead_letter(packed: bytes, lane: bytes) -> DeadLetter:
-    letter = decode_letter(packed)
-    return DeadLetter(
-        letter.id,
-        letter.body.url,
-        letter.site,
-        lane.decode(),
-        letter.body.handler,
-        letter.attempts,
-        letter.crashes,
-        _reason(letter.reason),
-        letter.died_at,
-    )
+    it = decode_letter(packed)
+    what = (it.id, it.body.url, it.site, lane.decode(), it.body.handler, it.attempts, it.crashes)
+    return dead_letter((*what, it.reason, it.died_at))
 
 
 def _site_record(row: _SiteRow) -> SiteRecord:

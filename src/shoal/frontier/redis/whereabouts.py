@@ -7,21 +7,24 @@ from typing import Any
 
 import msgspec
 
-from shoal.clock import Moment
-from shoal.frontier.endings import accepted_url, last_of, names_of, page_of
-from shoal.frontier.protocol import Run
-from shoal.frontier.reading import Whereabouts
-from shoal.frontier.redis.store import Store
-from shoal.frontier.redis.wire import Body, Letter, decode_letter, encode, opaque, seen_row
-from shoal.outcome import Reason
-from shoal.task import NO_EXTRA, Extra, RunState, State
+from shoal.core.clock import Moment
+from shoal.core.outcome import Reason
+from shoal.core.task import NO_EXTRA, Extra, State, accepted_url
+from shoal.frontier.contract.frontier import Run
+from shoal.frontier.contract.reader import Whereabouts
+from shoal.frontier.redis.codec.dead_letters import Letter, decode_letter
+from shoal.frontier.redis.codec.encoding import encode, opaque
+from shoal.frontier.redis.codec.tasks import Body, seen_row
+from shoal.frontier.redis.store.client import RedisStore
+from shoal.frontier.shared.endings import last_of, names_of, page_of
+from shoal.frontier.shared.whereabouts_rows import is_held
 
 PAGE = 2000
 OVERLAP = 200
 """Pages of a list overlap by so many: its head may be taken away while one looks."""
 
 
-class Entry(msgspec.Struct, array_like=True, frozen=True):
+class WaitingEntry(msgspec.Struct, array_like=True, frozen=True):
     """A task as the scripts keep it, until it dies. `expires_at` 0 = never."""
 
     id: int
@@ -33,7 +36,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     body: Body
 
 
-_entry = msgspec.msgpack.Decoder(Entry).decode
+_entry = msgspec.msgpack.Decoder(WaitingEntry).decode
 _reason = msgspec.json.Decoder(Reason).decode
 _extra = msgspec.json.Decoder(Extra).decode
 _endings = msgspec.msgpack.Decoder(tuple[int, list[tuple[str, int, str | bool, str | bool]]]).decode
@@ -45,7 +48,7 @@ Known = dict[str, Any]
 class Search:
     """The search for one URL of a site."""
 
-    def __init__(self, store: Store, site: str, url: str) -> None:
+    def __init__(self, store: RedisStore, site: str, url: str) -> None:
         self._store = store
         self._partition = store.partition_of(site)
         self._site = site
@@ -74,9 +77,9 @@ class Search:
                 for entry in self._entries([packed]):
                     later = {"not_before": not_before or None}
                     found.setdefault(entry.run, []).append(_known(entry, lane, pool, now) | later)
-        async for _, lane, pool, packed, worker, way_out, until in self._scan("find_leased"):
+        async for _, lane, pool, packed, worker, exit_name, until in self._scan("find_leased"):
             for entry in self._entries([packed]):
-                held = {"state": State.LEASED, "worker": worker.decode(), "exit": way_out.decode()}
+                held = {"state": State.LEASED, "worker": worker.decode(), "exit": exit_name.decode()}
                 held |= {"lease_until": until, "ended_at": None}
                 found.setdefault(entry.run, []).append(_known(entry, lane, pool, now) | held)
         return found
@@ -116,7 +119,7 @@ class Search:
     async def _ask(self, verb: str, **question: Any) -> Any:
         return await self._store.call(verb, self._partition, question)
 
-    def _entries(self, packed: Iterable[bytes]) -> Iterable[Entry]:
+    def _entries(self, packed: Iterable[bytes]) -> Iterable[WaitingEntry]:
         """Those that are for this page, and do not only mention it."""
         return [entry for each in packed if self._is_for_page((entry := _entry(b"\x97" + each)).body)]
 
@@ -130,7 +133,7 @@ def whereabouts(run: Run, places: Sequence[Known], emptied_at: Moment) -> Wherea
     for known in places or [{"state": State.DONE}]:
         if known["state"] is State.WAITING and emptied_at:
             known |= {"state": State.CANCELLED, "ended_at": emptied_at}
-        held = known["state"] is State.WAITING and run.state is RunState.PAUSED
+        held = is_held(known["state"], run.state)
         found.append(Whereabouts(run.run_id, run.scraper, run.state, **known, held=held))
     return last_of(found)
 
@@ -143,7 +146,7 @@ def _told(body: Body) -> Extra:
     return NO_EXTRA if body.extra is None else _extra(body.extra)
 
 
-def _known(entry: Entry, lane: bytes, pool: bytes, now: Moment) -> Known:
+def _known(entry: WaitingEntry, lane: bytes, pool: bytes, now: Moment) -> Known:
     over = 0 < entry.expires_at <= now
     return {
         "state": State.EXPIRED if over else State.WAITING,

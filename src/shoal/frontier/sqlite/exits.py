@@ -1,4 +1,4 @@
-"""Ways out as people know them: the book, and what is said about them by hand. What claims heed is in `ways`."""
+"""Exits as people know them: the book, and what is said about them by hand. What claims heed: `slots.exit_health`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.clock import Millis
-from shoal.frontier.exits import ExitRecord, NewExit
-from shoal.frontier.sqlite.memory import Rules
+from shoal.core.clock import Millis
+from shoal.core.task import Policy
+from shoal.frontier.contract.exits import ExitRecord, NewExit
+from shoal.frontier.sqlite.enqueue import know_sites
 from shoal.frontier.sqlite.reader import SqliteReader
-from shoal.frontier.sqlite.transaction import Transaction, encode
-from shoal.frontier.sqlite.writer import Writer
-from shoal.task import Policy
+from shoal.frontier.sqlite.settle import come_as_early
+from shoal.frontier.sqlite.slots.rate_limits import mark_limited
+from shoal.frontier.sqlite.store.transaction import Transaction, encode
+from shoal.frontier.sqlite.store.writer import Writer
 
 _pools = msgspec.json.Decoder(tuple[str, ...])
 _bans = msgspec.json.Decoder(tuple[tuple[str, int], ...])
@@ -35,7 +37,9 @@ class SqliteExits:
     async def all(self) -> Sequence[ExitRecord]:
         return [
             ExitRecord(name, address, _pools.decode(pools), cap, failures, until, live, _bans.decode(bans))
-            for name, address, pools, cap, failures, until, live, bans in await self._reader.exits()
+            for name, address, pools, cap, failures, until, live, bans in await self._reader.rows(
+                "read_exits", now=await self._reader.now()
+            )
         ]
 
     async def ban(self, name: str, wait: Millis, site: str | None = None) -> None:
@@ -52,11 +56,10 @@ def _ban(tx: Transaction, name: str, wait: Millis, site: str | None) -> None:
         return
     tx.run("ban_exit", name=name, until=0)  # so that it is in the book
     # A site that nobody has visited yet takes the rules of the first run that comes.
-    tx.write_rows("know_sites", [(site, *msgspec.structs.astuple(Rules.of(Policy())))])
-    [(_, number)] = tx.rows("number_sites", sites=[site])
+    number = know_sites(tx, Policy(), [site])[site]
     tx.run("ban_slot", site=number, exit=name, until=until)
     tx.run("note_ban", site=number, exit=name)
-    tx.run("mark_limited", sites=[number])
+    mark_limited(tx, [number])
 
 
 def _release(tx: Transaction, name: str, site: str | None) -> None:
@@ -67,4 +70,4 @@ def _release(tx: Transaction, name: str, site: str | None) -> None:
         tx.run("free_slots_of", exit=name, sites=sites)
         tx.run("end_limits_of", exit=name, sites=sites)
         tx.run("open_limited_sites", sites=sites)
-        tx.write_rows("move_visits", [(number, tx.now) for number in sites])
+        come_as_early(tx, dict.fromkeys(sites, tx.now))

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.clock import Millis, Moment
-from shoal.frontier.jobs import (
+from shoal.core.clock import Millis, Moment
+from shoal.core.task import RunState
+from shoal.frontier.contract.frontier import Counters
+from shoal.frontier.contract.jobs import (
     ANY,
     LATELY,
     Admission,
@@ -21,23 +23,22 @@ from shoal.frontier.jobs import (
     Quota,
     Submitted,
 )
-from shoal.frontier.protocol import Counters
-from shoal.frontier.reading import Item
+from shoal.frontier.contract.reader import Item
+from shoal.frontier.shared.item_rows import items_by_job
+from shoal.frontier.shared.job_batch import groups_of
+from shoal.frontier.shared.job_status import StoredJob, newest_first
 from shoal.frontier.sqlite.enqueue import enqueue
 from shoal.frontier.sqlite.reader import SqliteReader
-from shoal.frontier.sqlite.transaction import RUN_COUNTERS, RunRow, Transaction, encode
+from shoal.frontier.sqlite.runs import delete_some, forget_runs
+from shoal.frontier.sqlite.store.transaction import RunRow, Transaction, encode
+from shoal.frontier.sqlite.store.writer import Writer
 from shoal.frontier.sqlite.whereabouts import Look
-from shoal.frontier.sqlite.writer import Writer
-from shoal.task import RunState
 
 MOST_ROWS = 5000
 """How many rows of each kind one `expire` deletes."""
 
 MOST_JOBS = 500
 EVERY_JOB = 2**62
-
-_raw_items = msgspec.json.Decoder(list[msgspec.Raw])
-_groups = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SqliteJobs:
@@ -54,7 +55,8 @@ class SqliteJobs:
         return await self._reader.look(lambda look, now: _statuses(look, now, known))
 
     async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        return await self._reader.look(lambda look, now: _results(look, now, job_ids, most))
+        asked = encode(job_ids).decode()
+        return items_by_job(await self._reader.rows("read_results", ids=asked, now=await self._reader.now()), most)
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
         return await self._reader.look(lambda look, now: _listed(look, now, owner, before, limit))
@@ -138,14 +140,13 @@ def _create(tx: Transaction, job: NewJob, queue: str) -> None:
         input=run.input,
         now=tx.now,
     )
-    groups = list(dict.fromkeys(task.extra.group for task in job.tasks if task.extra.group))
     tx.run(
         "describe_job",
         run=number,
         owner=job.owner,
         key=job.key,
         fingerprint=job.fingerprint,
-        groups=groups,
+        groups=groups_of(job),
         error=job.error,
         callback=job.callback,
     )
@@ -155,65 +156,38 @@ def _create(tx: Transaction, job: NewJob, queue: str) -> None:
 
 def _statuses(look: Look, now: Moment, known: Mapping[str, int]) -> list[JobStatus]:
     rows = look("read_jobs", known=encode(known).decode(), now=now)
-    lines: dict[str, list[int]] = {}
-    return [_status(look, lines, *row) for row in rows]
+    queues: dict[str, list[int]] = {}
+    return [_status(look, queues, row) for row in rows]
 
 
-def _status(look: Look, lines: dict[str, list[int]], *row: Any) -> JobStatus:
-    job_id, number, version, scraper, owner, state, created_at, ended_at, expires_at, queue, *more = row
-    groups, groups_left, error, expired, *counts = more
+def _status(look: Look, queues: dict[str, list[int]], row: Sequence[Any]) -> JobStatus:
+    """`queues`: the numbers of the jobs that have not ended, of each queue that was met before."""
+    number, ended_at, queue = row[1], row[7], row[9]
     place = 0
     if ended_at is None:
-        if queue not in lines:
-            lines[queue] = msgspec.json.decode(look("read_queue", queue=queue)[0][0])
-        place = bisect_right(lines[queue], number)
-    return JobStatus(
-        job_id,
-        number,
-        version,
-        scraper,
-        owner,
-        RunState(state),
-        Counters(*counts[: len(RUN_COUNTERS)]),
-        created_at,
-        ended_at,
-        expires_at,
-        place,
-        _groups.decode(groups),
-        groups_left,
-        error,
-        bool(expired),
-    )
+        if queue not in queues:
+            queues[queue] = msgspec.json.decode(look("read_queue", queue=queue)[0][0])
+        place = bisect_right(queues[queue], number)
+    return StoredJob._make([*row[:9], place, *row[10:14]]).status(Counters(*row[14:-1]))
 
 
 def _listed(look: Look, now: Moment, owner: str | None, before: int | None, limit: int) -> list[JobStatus]:
     place = {"before": EVERY_JOB if before is None else before, "limit": limit}
     found = look("find_newest_jobs", **place) if owner is None else look("find_jobs_of_owner", owner=owner, **place)
-    statuses = _statuses(look, now, {row[0]: ANY for row in found})
-    return sorted(statuses, key=lambda status: -status.number)
-
-
-def _results(look: Look, now: Moment, job_ids: Sequence[str], most: int) -> dict[str, list[Item]]:
-    results: dict[str, list[Item]] = {}
-    for job_id, url, group, body in look("read_results", ids=encode(job_ids).decode(), now=now):
-        items = results.setdefault(job_id, [])
-        if body is not None and len(items) < most:
-            items += [Item(url, group, raw) for raw in _raw_items.decode(body)[: most - len(items)]]
-    return results
+    return newest_first(_statuses(look, now, {row[0]: ANY for row in found}))
 
 
 def _expire(tx: Transaction, remember: Millis) -> Expired:
     forgotten = tx.numbers("find_forgotten_jobs", before=tx.now - remember, most=MOST_JOBS)
     if forgotten:
         tx.run("forget_jobs", runs=forgotten)
-        tx.run("forget_runs", runs=forgotten)
+        forget_runs(tx, forgotten)
     over = tx.numbers("find_expired_jobs", now=tx.now, most=MOST_JOBS)
     if not over:
         return Expired(0, len(forgotten), len(forgotten) == MOST_JOBS)
-    tx.memory.seen.sort_all(tx)
-    for verb in ("delete_items_of", "delete_dead_of", "delete_endings_of", "delete_seen_of"):
-        if tx.run(verb, runs=over, most=MOST_ROWS) == MOST_ROWS:
-            return Expired(0, len(forgotten), more=True)
+    tx.cache.seen.sort_all(tx)
+    if delete_some(tx, over, MOST_ROWS):
+        return Expired(0, len(forgotten), more=True)
     tx.run("end_results", runs=over)
     tx.run("mark_gone", runs=over, now=tx.now)
     return Expired(len(over), len(forgotten), MOST_JOBS in (len(over), len(forgotten)))

@@ -11,14 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from shoal.clock import Clock, Moment
+from shoal.core.clock import Clock, Moment
 from shoal.errors import UnknownRun
-from shoal.frontier.moving import Move
-from shoal.frontier.protocol import Counters, Run
-from shoal.frontier.reading import (
+from shoal.frontier.contract.frontier import Counters, Run
+from shoal.frontier.contract.reader import (
     SHOWN_TASKS,
     DeadLetter,
-    Item,
     ItemPage,
     NotePage,
     SiteRecord,
@@ -26,20 +24,17 @@ from shoal.frontier.reading import (
     Whereabouts,
     WorkerRecord,
 )
-from shoal.frontier.seen import seen_key
-from shoal.frontier.sqlite.connection import clear_errors
-from shoal.frontier.sqlite.statements import STATEMENTS
-from shoal.frontier.sqlite.transaction import RUN_COUNTERS
-from shoal.frontier.sqlite.whereabouts import Look, find_url
-from shoal.frontier.worker_rows import worker_record
-from shoal.outcome import Reason
-from shoal.politeness import QUIET
-from shoal.task import Policy, RunState
+from shoal.frontier.shared.item_rows import item_page
+from shoal.frontier.shared.letter_rows import dead_letter
+from shoal.frontier.shared.run_rows import StoredRun
+from shoal.frontier.shared.seen import seen_key
+from shoal.frontier.shared.worker_rows import worker_record
+from shoal.frontier.sqlite.errors import clear_errors
+from shoal.frontier.sqlite.store.statements import STATEMENTS
+from shoal.frontier.sqlite.whereabouts import Look, find_page
 
 Answer = TypeVar("Answer")
 Record = TypeVar("Record", bound=msgspec.Struct)
-
-_raw_items = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class SqliteReader:
@@ -63,17 +58,11 @@ class SqliteReader:
 
     async def items(self, run_id: str, cursor: int = 0, limit: int = 1000) -> ItemPage:
         rows = await self.rows("read_items", run=await self._number(run_id), cursor=cursor, now=self._clock.now())
-        items: list[Item] = []
-        for number, url, group, body in rows:
-            items.extend(Item(url, group, raw) for raw in _raw_items.decode(body))
-            cursor = number
-            if len(items) >= limit:
-                return ItemPage(items, cursor)
-        return ItemPage(items, cursor if rows else None)
+        return item_page(rows, limit)
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:
         rows = await self.rows("read_dead", run=await self._number(run_id), after=after, limit=limit)
-        return [_dead_letter(*row) for row in rows]
+        return [dead_letter(row) for row in rows]
 
     async def workers(self) -> Sequence[WorkerRecord]:
         rows = await self.rows("read_workers", now=self._clock.now(), most=SHOWN_TASKS)
@@ -83,24 +72,24 @@ class SqliteReader:
         return dict(await self.rows("read_scrapers"))
 
     async def sites(self, limit: int = 100) -> Sequence[SiteRecord]:
-        rows = await self.rows("read_sites", limit=limit, now=self._clock.now(), quiet=QUIET)
+        rows = await self.rows("read_sites", limit=limit, now=self._clock.now())
         return [_named(SiteRecord, row) for row in rows]
 
     async def site(self, site: str) -> SiteRecord | None:
-        rows = await self.rows("read_site", site=site, now=self._clock.now(), quiet=QUIET)
+        rows = await self.rows("read_site", site=site, now=self._clock.now())
         return _named(SiteRecord, rows[0]) if rows else None
 
     async def slots(self, site: str) -> Sequence[SlotRecord]:
-        rows = await self.rows("read_slots", site=site, now=self._clock.now(), quiet=QUIET)
+        rows = await self.rows("read_slots", site=site, now=self._clock.now())
         return [_named(SlotRecord, row) for row in rows]
 
     async def sites_of(self, queue: str, limit: int = 100) -> Sequence[SiteRecord]:
         now = self._clock.now()
-        rows = await self.rows("read_sites_of_queue", queue=queue, limit=limit, now=now, quiet=QUIET)
+        rows = await self.rows("read_sites_of_queue", queue=queue, limit=limit, now=now)
         return [_named(SiteRecord, row) for row in rows]
 
     async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
-        return await self.look(lambda look, now: find_url(look, now, site, url, seen_key(key), run_id))
+        return await self.look(lambda look, now: find_page(look, now, site, url, seen_key(key), run_id))
 
     async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
         rows = await self.rows("read_notes", stream=stream, cursor=cursor, limit=limit, now=self._clock.now())
@@ -108,15 +97,6 @@ class SqliteReader:
 
     async def now(self) -> Moment:
         return self._clock.now()
-
-    async def exits(self) -> list[Any]:
-        """Every exit that is in the book, as it is stored."""
-        return await self.rows("read_exits", now=self._clock.now())
-
-    async def cached(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """What the cache holds under these keys, as far as its time is not over."""
-        asked = msgspec.json.encode(keys).decode()
-        return dict(await self.rows("read_cache", keys=asked, now=self._clock.now()))
 
     async def look(self, question: Callable[[Look, Moment], Answer]) -> Answer:
         """Ask several statements about one moment."""
@@ -159,25 +139,6 @@ def _named(kind: type[Record], row: Sequence[Any]) -> Record:
     return msgspec.convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind, strict=False)
 
 
-def _dead_letter(*row: Any) -> DeadLetter:
-    task, url, site, lane, handler, attempts, crashes, reason, died_at = row
-    why = msgspec.json.decode(reason, type=Reason)
-    return DeadLetter(task, url, site, lane, handler, attempts, crashes, why, died_at)
-
-
 def _run(row: Sequence[Any]) -> Run:
-    run_id, scraper, mode, state, queue, policy, input_, created_at, ended_at, move, lanes, *counts = row
-    return Run(
-        run_id,
-        scraper,
-        mode,
-        RunState(state),
-        queue,
-        msgspec.json.decode(policy, type=Policy),
-        input_,
-        created_at,
-        ended_at,
-        Counters(**dict(zip(RUN_COUNTERS, counts, strict=True))),
-        msgspec.json.decode(lanes),
-        None if move is None else msgspec.json.decode(move, type=Move),
-    )
+    *what, lanes = row[:11]
+    return StoredRun(*what).run(msgspec.json.decode(lanes), Counters(*row[11:]))

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
+from shoal.core.task import RunState
 from shoal.errors import BeingMoved, UsageError
-from shoal.frontier.moving import Move, MoveState
-from shoal.frontier.protocol import NewRun
-from shoal.frontier.sqlite.endings import purge_letters
+from shoal.frontier.contract.frontier import NewRun
+from shoal.frontier.contract.mover import Move, MoveState
+from shoal.frontier.shared.move_packing import mark_of
 from shoal.frontier.sqlite.enqueue import open_sites
-from shoal.frontier.sqlite.transaction import RunRow, Transaction, encode
-from shoal.task import RunState
+from shoal.frontier.sqlite.records.endings import purge_letters
+from shoal.frontier.sqlite.slots.delayed_tasks import make_ready
+from shoal.frontier.sqlite.store.transaction import RunRow, Transaction, encode
 
 ENDED = (RunState.FINISHED, RunState.CANCELLED)
 
@@ -66,7 +68,7 @@ def resume_run(tx: Transaction, run: RunRow) -> None:
 
 def mark_run(tx: Transaction, run: RunRow, move: Move) -> None:
     """Note where the run is on its way between two stores."""
-    tx.run("mark_run", run=run.id, move=encode(move).decode())
+    tx.run("mark_run", run=run.id, move=mark_of(move))
 
 
 def go_on(tx: Transaction, run: RunRow) -> None:
@@ -75,10 +77,8 @@ def go_on(tx: Transaction, run: RunRow) -> None:
     if run.queue == run.run_id:
         tx.run("hold_lines", queue=run.queue, held=False)
     held = tx.rows("find_held", run=run.id)
-    for _, line, site in held:
-        tx.ready[line, site] += 1
     if held:
-        tx.run("ready_tasks", tasks=[task for task, _, _ in held])
+        make_ready(tx, held)
     tx.runs[run.id]["waiting"] += 0
 
 
@@ -120,3 +120,22 @@ def purge_dead(tx: Transaction, run: RunRow, tasks: Sequence[int] | None) -> int
         return 0
     purge_letters(tx, numbers)
     return tx.run("forget_dead", tasks=numbers)
+
+
+def delete_some(tx: Transaction, runs: Sequence[int], most: int) -> bool:
+    """Delete what runs have left behind, at most so many rows of one kind. Answers whether there may be more.
+
+    What they have seen must be in one place (`SeenLately.sort_all`).
+    """
+    left = {"runs": list(runs), "most": most}
+    return (
+        tx.run("delete_items_of", **left) == most
+        or tx.run("delete_dead_of", **left) == most
+        or tx.run("delete_endings_of", **left) == most
+        or tx.run("delete_seen_of", **left) == most
+    )
+
+
+def forget_runs(tx: Transaction, runs: Sequence[int]) -> None:
+    """Forget that there were these runs, of which nothing is left."""
+    tx.run("forget_runs", runs=list(runs))

@@ -8,20 +8,21 @@ from typing import assert_never
 
 import msgspec
 
-from shoal.clock import Millis, Moment
-from shoal.frontier.sqlite.clocks import Rest, Slot
-from shoal.frontier.sqlite.endings import Ending, end_otherwise
+from shoal.core.clock import Millis, Moment
+from shoal.core.notes import Entry, Note
+from shoal.core.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
+from shoal.core.task import NewTask, RunState, State
+from shoal.frontier.sqlite.cache import keep_entries
 from shoal.frontier.sqlite.enqueue import enqueue
-from shoal.frontier.sqlite.kept import keep_entries, keep_notes
-from shoal.frontier.sqlite.limits import Limits
-from shoal.frontier.sqlite.transaction import Transaction, encode
-from shoal.frontier.sqlite.ways import learn
-from shoal.kept import Entry, Note
-from shoal.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
-from shoal.task import NewTask, RunState, State
+from shoal.frontier.sqlite.records.endings import Ending, end_otherwise
+from shoal.frontier.sqlite.records.notes import keep_notes
+from shoal.frontier.sqlite.slots.exit_health import learn
+from shoal.frontier.sqlite.slots.rate_limits import RateLimits
+from shoal.frontier.sqlite.slots.slot_clocks import RequestClock, Slot, save_site_clocks, save_slots
+from shoal.frontier.sqlite.store.transaction import Transaction, encode
 
 
-class Standing(msgspec.Struct, array_like=True, gc=False):
+class LiveLease(msgspec.Struct, array_like=True, gc=False):
     """A lease that lives, with the clocks that its end will move. `clock`: where there is a `site_delay`.
 
     `limited`: whether anything is known about rate limits of its site.
@@ -39,7 +40,7 @@ class Standing(msgspec.Struct, array_like=True, gc=False):
     pace: Millis
     limited: int
     slot: Slot
-    clock: Rest | None
+    clock: RequestClock | None
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ class SiteEnd:
     `clock`: None = it has none.
     """
 
-    clock: Rest | None
+    clock: RequestClock | None
     look_at: Moment
 
 
@@ -68,7 +69,7 @@ class Settled:
     leases: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     otherwise: dict[int, Ending] = field(default_factory=dict)
-    delayed: list[list[int]] = field(default_factory=list)
+    delayed: list[list[object]] = field(default_factory=list)
     returned: list[list[object]] = field(default_factory=list)
     buried: list[list[object]] = field(default_factory=list)
     items: list[tuple[object, ...]] = field(default_factory=list)
@@ -81,14 +82,14 @@ class Settled:
     entries: list[Entry] = field(default_factory=list)
 
 
-class Found(msgspec.Struct, array_like=True, gc=False):
+class LeasesFound(msgspec.Struct, array_like=True, gc=False):
     """What is asked for before leases end. `probes`: the tokens of leases by which an exit is tried again."""
 
-    leases: list[Standing]
+    leases: list[LiveLease]
     probes: list[int]
 
 
-_found = msgspec.json.Decoder(Found)
+_found = msgspec.json.Decoder(LeasesFound)
 
 
 def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[int]:
@@ -120,16 +121,16 @@ def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[int]:
     return _refuse(tx, late)
 
 
-def _limits(tx: Transaction, settlements: Sequence[Settlement], standing: dict[int, Standing]) -> Limits | None:
+def _limits(tx: Transaction, settlements: Sequence[Settlement], standing: dict[int, LiveLease]) -> RateLimits | None:
     """What is known about rate limits of the sites where these leases bear on them; None = nowhere."""
     sites = {lease.site for lease in standing.values() if lease.limited}
     for settlement in settlements:
         if isinstance(settlement.outcome, Snoozed) and settlement.outcome.wait and settlement.task in standing:
             sites.add(standing[settlement.task].site)
-    return Limits.find(tx, sites) if sites else None
+    return RateLimits.find(tx, sites) if sites else None
 
 
-def _end(tx: Transaction, settled: Settled, settlement: Settlement, lease: Standing, *, cancelled: bool) -> None:
+def _end(tx: Transaction, settled: Settled, settlement: Settlement, lease: LiveLease, *, cancelled: bool) -> None:
     settled.leases.append(settlement.task)
     counts = tx.runs[lease.run]
     counts["requests"] += settlement.requests
@@ -158,7 +159,7 @@ def _end(tx: Transaction, settled: Settled, settlement: Settlement, lease: Stand
         _apply(tx, settled, settlement, lease)
 
 
-def _apply(tx: Transaction, settled: Settled, settlement: Settlement, lease: Standing) -> None:
+def _apply(tx: Transaction, settled: Settled, settlement: Settlement, lease: LiveLease) -> None:
     counts = tx.runs[lease.run]
     task = settlement.task
     match settlement.outcome:
@@ -168,13 +169,17 @@ def _apply(tx: Transaction, settled: Settled, settlement: Settlement, lease: Sta
             if done.items or done.tasks:
                 _keep(tx, settled, settlement, done, lease.run)
         case Retried(wait=wait):
-            settled.delayed.append([task, wait])
+            settled.delayed.append([task, wait, 1, None, None])
             tx.lines[lease.line]["waiting"] += 1
             counts["waiting"] += 1
             counts["retries"] += 1
-        case Snoozed(wait=wait, url=url, extra=extra):
-            settled.returned.append([task, url, None if extra is None else encode(extra).decode()])
-            tx.ready[lease.line, lease.site] += 1
+        case Snoozed(wait=wait, url=url, extra=extra, aside=aside):
+            changed = [url, None if extra is None else encode(extra).decode()]
+            if aside:
+                settled.delayed.append([task, aside, 0, *changed])
+            else:
+                settled.returned.append([task, *changed])
+                tx.ready[lease.line, lease.site] += 1
             tx.lines[lease.line]["waiting"] += 1
             counts["waiting"] += 1
             counts["snoozes"] += 1 if wait else 0
@@ -199,7 +204,7 @@ def _keep(tx: Transaction, settled: Settled, settlement: Settlement, done: Done,
         settled.tasks.setdefault(settlement.run_id, []).extend(done.tasks)
 
 
-def _free(settled: Settled, now: Moment, settlement: Settlement, lease: Standing, limits: Limits | None) -> None:
+def _free(settled: Settled, now: Moment, settlement: Settlement, lease: LiveLease, limits: RateLimits | None) -> None:
     """Move the clocks of the slot, and of the site over all its exits where that has one."""
     started = settlement.started_at
     before_asked, before_pace = settled.paces.get(lease.site) or (lease.crawl_delay, lease.pace)
@@ -243,14 +248,14 @@ def _write(tx: Transaction, settled: Settled) -> None:
     if settled.returned:
         tx.run("return_tasks", tasks=settled.returned)
     if settled.items:
-        tx.write_rows("store_items", settled.items)
+        store_items(tx, settled.items)
     if settled.entries or settled.notes:
         keep_entries(tx, settled.entries)
         keep_notes(tx, settled.notes)
     free_slots(tx, settled.slots, {site: end.look_at for site, end in settled.sites.items()})
     if settled.sites:
         clocks = [(site, end.clock) for site, end in settled.sites.items() if end.clock is not None]
-        tx.write_rows("set_site_clocks", [(site, c.begun_at, c.begun_before, c.last_token) for site, c in clocks])
+        save_site_clocks(tx, [(site, it.begun_at, it.begun_before, it.last_token) for site, it in clocks])
         tx.write_rows("set_paces", [(site, *pace) for site, pace in settled.paces.items()])
     for run_id, tasks in settled.tasks.items():
         run = tx.find_run(run_id)
@@ -258,16 +263,26 @@ def _write(tx: Transaction, settled: Settled) -> None:
             enqueue(tx, run, tasks)
 
 
+def store_items(tx: Transaction, batches: Sequence[tuple[object, ...]]) -> None:
+    """Keep batches of items: run, how many, url, group, JSON array."""
+    tx.write_rows("store_items", batches)
+
+
 def free_slots(tx: Transaction, slots: Slots, look_at: dict[int, Moment]) -> None:
     """Write slots back, and let those who wait for their sites come as early as they may, but not before others."""
-    tx.write_rows("save_slots", [slot.row(site) for (site, _), slot in slots.items()])
+    save_slots(tx, ((site, slot) for (site, _), slot in slots.items()))
     earliest = dict(look_at)
     for (site, _), slot in slots.items():
         free_at = slot.free_at()
         if free_at < earliest.setdefault(site, free_at):
             earliest[site] = free_at
     tx.freed.update(earliest)
-    tx.write_rows("move_visits", [(site, max(due, tx.now)) for site, due in earliest.items()])
+    come_as_early(tx, {site: max(due, tx.now) for site, due in earliest.items()})
+
+
+def come_as_early(tx: Transaction, moments: dict[int, Moment]) -> None:
+    """Those who wait for these sites may come as early as that."""
+    tx.write_rows("move_visits", list(moments.items()))
 
 
 def _refuse(tx: Transaction, settlements: list[Settlement]) -> list[int]:

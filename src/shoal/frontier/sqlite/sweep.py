@@ -6,18 +6,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from shoal.clock import Millis, Moment
-from shoal.frontier.protocol import Swept
-from shoal.frontier.sqlite.clocks import Slot
-from shoal.frontier.sqlite.endings import Ending, end_otherwise
-from shoal.frontier.sqlite.expiry import ripen
-from shoal.frontier.sqlite.limits import forget_limits, limits_of
-from shoal.frontier.sqlite.resting import forget_slots
+from shoal.core.clock import Millis, Moment
+from shoal.core.outcome import Blame, Reason
+from shoal.core.politeness import KEPT_AT_REST, transit_allowance
+from shoal.core.task import State
+from shoal.frontier.contract.frontier import Swept
+from shoal.frontier.sqlite.records.endings import Ending, end_otherwise
 from shoal.frontier.sqlite.settle import Slots, free_slots
-from shoal.frontier.sqlite.transaction import READY, Transaction, encode
-from shoal.outcome import Blame, Reason
-from shoal.politeness import KEPT_AT_REST, transit_allowance
-from shoal.task import State
+from shoal.frontier.sqlite.slots.contested_sites import relax_sites
+from shoal.frontier.sqlite.slots.delayed_tasks import ripen
+from shoal.frontier.sqlite.slots.idle_slots import forget_slots
+from shoal.frontier.sqlite.slots.rate_limits import forget_limits, limits_of
+from shoal.frontier.sqlite.slots.slot_clocks import Slot
+from shoal.frontier.sqlite.store.transaction import READY, Transaction, encode
 
 MOST = 2000
 """How many rows of each kind one sweep touches."""
@@ -35,7 +36,7 @@ Dead = dict[int, frozenset[int] | None]
 """Workers that are gone, each with what it had in hand."""
 
 
-class Lost(msgspec.Struct, array_like=True):
+class LostLease(msgspec.Struct, array_like=True):
     """A lease that is over before it was settled."""
 
     task: int
@@ -55,7 +56,7 @@ class Lost(msgspec.Struct, array_like=True):
     slot: Slot
 
 
-_lost = msgspec.json.Decoder(list[Lost])
+_lost = msgspec.json.Decoder(list[LostLease])
 
 
 def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand, rebooted: Rebooted) -> Swept:
@@ -83,11 +84,11 @@ def sweep(tx: Transaction, machine: str, gone: Gone, in_hand: InHand, rebooted: 
     forget_limits(tx, tx.now - KEPT_AT_REST, MOST)
     forget_slots(tx)
     tx.close_books()
-    more = ripe or MOST in (len(lost), cancelled, len(deleted), notes)
+    more = relax_sites(tx) or ripe or MOST in (len(lost), cancelled, len(deleted), notes)
     return Swept(returned, buried, expired, cancelled + refused, sum(deleted), more)
 
 
-def _bring_back(tx: Transaction, lost: list[Lost], dead_workers: Dead) -> tuple[int, int, int]:
+def _bring_back(tx: Transaction, lost: list[LostLease], dead_workers: Dead) -> tuple[int, int, int]:
     """End lost leases. Answers how many tasks wait again, became dead letters, or ended with their cancelled run.
 
     Where the owner is known to be dead, its last request was sent before now: the slot waits until the target has seen
@@ -142,7 +143,7 @@ def _bring_back(tx: Transaction, lost: list[Lost], dead_workers: Dead) -> tuple[
     return len(returned), len(buried), len(ended) - len(buried)
 
 
-def _lose_probes(tx: Transaction, lost: list[Lost]) -> set[int]:
+def _lose_probes(tx: Transaction, lost: list[LostLease]) -> set[int]:
     """Where a lost lease was the one that goes first, another one goes first. Answers sites of which that is so."""
     tx.run("lose_probes", tokens=[lease.token for lease in lost])
     limits = limits_of(tx, [lease.site for lease in lost if lease.limited])

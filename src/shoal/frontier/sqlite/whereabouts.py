@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from shoal.clock import Moment
-from shoal.frontier.endings import accepted_url, last_of, names_of, page_of
-from shoal.frontier.reading import Whereabouts
-from shoal.frontier.seen import SEEN_BYTES
-from shoal.frontier.sqlite.transaction import LEASED
-from shoal.outcome import Reason
-from shoal.task import NO_EXTRA, Extra, RunState, State
+from shoal.core.clock import Moment
+from shoal.core.outcome import Reason
+from shoal.core.task import NO_EXTRA, Extra, RunState, State, accepted_url
+from shoal.frontier.contract.reader import Whereabouts
+from shoal.frontier.shared.endings import last_of, names_of, page_of
+from shoal.frontier.shared.seen import SEEN_BYTES
+from shoal.frontier.shared.whereabouts_rows import PageInRun, TaskOfPage
+from shoal.frontier.sqlite.store.transaction import LEASED
 
 Look = Callable[..., list[Any]]
 """A statement by name, with its values."""
@@ -25,62 +26,40 @@ _reason = msgspec.json.Decoder(Reason)
 _extra = msgspec.json.Decoder(Extra)
 
 
-def find_url(look: Look, now: Moment, site: str, url: str, key: bytes, run_id: str | None) -> list[Whereabouts]:
-    """Its place in each run that has seen its key (as `shoal.frontier.seen` makes it), newest run first."""
+def find_page(look: Look, now: Moment, site: str, url: str, key: bytes, run_id: str | None) -> list[Whereabouts]:
+    """Its place in each run that has seen its key (as `shoal.frontier.shared.seen` makes it), newest run first."""
     runs = {run for (run,) in look("find_runs_of_key", key=key, run_id=run_id)}
     runs |= {run for run, keys in look("find_key_lately", key=key, run_id=run_id) if _contains(keys, key)}
     numbers = msgspec.json.encode(list(runs)).decode()
     tail = url.partition("//")[2]
     told = msgspec.json.encode(tail).decode()[1:-1]
-    known: dict[int, tuple[str, str, RunState]] = {}
+    known: dict[int, PageInRun] = {}
     found: dict[int, list[Whereabouts]] = {}
-    for row in look("find_task_of_url", runs=numbers, site=site, tail=tail, told=told):
-        number, run, task, (spelling, extra) = row[0], row[1:4], row[4:-2], row[-2:]
-        known[number] = run[0], run[1], RunState(run[2])
+    for number, name, scraper, run_state, state, *task, spelling, extra in look(
+        "find_task_of_url", runs=numbers, site=site, tail=tail, told=told
+    ):
+        run = known[number] = PageInRun(name, scraper, RunState(run_state))
         places = found.setdefault(number, [])
         more = NO_EXTRA if extra is None else _extra.decode(extra)
         if spelling is not None and page_of(spelling, more) == url:
-            places.append(_place(now, *known[number], *task, accepted_url(spelling, more)))
+            places.append(_place(now, run, state, TaskOfPage._make([*task, accepted_url(spelling, more)])))
     first, second = names_of(url)
-    for number, *ending in look("find_endings", runs=numbers, first=first, second=second):
-        found[number].append(_ended(*known[number], *ending, url))
-    return [last_of(places or [Whereabouts(*known[number], State.DONE)]) for number, places in found.items()]
+    for number, state, ended_at, reason, spelling in look("find_endings", runs=numbers, first=first, second=second):
+        found[number].append(_ended(known[number], state, ended_at, reason, spelling or url))
+    return [last_of(places or [known[number].done()]) for number, places in found.items()]
 
 
 def _contains(keys: bytes, key: bytes) -> bool:
     return any(keys[at : at + SEEN_BYTES] == key for at in range(0, len(keys), SEEN_BYTES))
 
 
-def _place(now: Moment, run_id: str, scraper: str, run: RunState, state: int, *rest: Any) -> Whereabouts:
-    task, lane, pool, ahead, not_before, expires_at, attempts, crashes, worker, exit_, lease_until, *ended = rest
-    reason, ended_at, url = ended
+def _place(now: Moment, run: PageInRun, state: int, task: TaskOfPage) -> Whereabouts:
     where = State.DEAD if state == DEAD else State.LEASED if state == LEASED else State.WAITING
-    if where is State.WAITING and expires_at is not None and expires_at <= now:
-        where, ended_at = State.EXPIRED, expires_at
-    return Whereabouts(
-        run_id,
-        scraper,
-        run,
-        where,
-        task,
-        lane,
-        pool,
-        ahead,
-        not_before,
-        expires_at,
-        attempts,
-        crashes,
-        worker,
-        exit_,
-        lease_until,
-        held=where is State.WAITING and run is RunState.PAUSED,
-        reason=None if reason is None else _reason.decode(reason),
-        ended_at=ended_at,
-        url=url,
-    )
+    if where is State.WAITING and task.expires_at is not None and task.expires_at <= now:
+        return task._replace(ended_at=task.expires_at).whereabouts(run, State.EXPIRED)
+    return task.whereabouts(run, where)
 
 
-def _ended(run_id: str, scraper: str, run: RunState, *ending: Any) -> Whereabouts:
-    state, ended_at, reason, spelling, page = ending
+def _ended(run: PageInRun, state: str, ended_at: Moment, reason: str | None, url: str) -> Whereabouts:
     why = None if reason is None else _reason.decode(reason)
-    return Whereabouts(run_id, scraper, run, State(state), reason=why, ended_at=ended_at, url=spelling or page)
+    return Whereabouts(run.run_id, run.scraper, run.state, State(state), reason=why, ended_at=ended_at, url=url)

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from shoal.clock import Millis
-from shoal.frontier.jobs import Store
+from shoal.core.clock import Millis
+from shoal.frontier.contract.jobs import Store
 
 
 class Capability(StrEnum):

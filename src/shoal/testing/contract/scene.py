@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from shoal.clock import Millis, Moment
-from shoal.frontier.jobs import Store
-from shoal.frontier.protocol import Ask, Counters, Enqueued, Frontier, Granted, NewRun, Run, WorkerInfo
-from shoal.frontier.reading import Item, Reader
-from shoal.kept import Note
-from shoal.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
-from shoal.task import DEFAULT_POOL, DIRECT, Lease, NewTask, Policy
+from shoal.core.clock import Millis, Moment
+from shoal.core.notes import Note
+from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
+from shoal.core.task import DEFAULT_POOL, DIRECT, Lease, NewTask, Policy
+from shoal.frontier.contract.frontier import Ask, Counters, Enqueued, Frontier, Granted, NewRun, Run, WorkerInfo
+from shoal.frontier.contract.jobs import Store
+from shoal.frontier.contract.reader import Item, Reader
 from shoal.testing.contract.harness import Harness
 
 SHOP = "shop"
@@ -59,9 +59,9 @@ def retried(lease: Lease, wait: Millis = 0) -> Settlement:
     return settle(lease, Retried(wait, REASON), started=lease.claimed_at, requests=1)
 
 
-def snoozed(lease: Lease, wait: Millis, penalty: int = 1) -> Settlement:
+def snoozed(lease: Lease, wait: Millis, penalty: int = 1, aside: Millis = 0) -> Settlement:
     """A rate limit."""
-    return settle(lease, Snoozed(wait, penalty, LIMITED), started=lease.claimed_at, requests=1)
+    return settle(lease, Snoozed(wait, penalty, LIMITED, aside=aside), started=lease.claimed_at, requests=1)
 
 
 def exit_failed(lease: Lease) -> Settlement:

@@ -5,23 +5,23 @@
     print(verdict.text())
     assert not verdict.breaches
 
-The log is written by any process whose setting `events` names a folder (`shoal.events`). The checker is sound: it
-complains only about what cannot have been right, whatever became of calls that were never answered. It counts what it
-could hold against each rule, so that a proof about nothing can be told from a proof.
+The log is written by any process whose setting `events` names a folder (`shoal.frontier.recording`). The checker is
+sound: it complains only about what cannot have been right, whatever became of calls that were never answered. It
+counts what it could hold against each rule, so that a proof about nothing can be told from a proof.
 """
 
 from shoal.testing.history.check import check
 from shoal.testing.history.evidence import Breach, Evidence, Limits, Rest, Sighting, Verdict
-from shoal.testing.history.record import Call, Disturbance, DisturbanceLog, History
+from shoal.testing.history.record import Disturbance, DisturbanceLog, History, RecordedCall
 
 __all__ = [
     "Breach",
-    "Call",
     "Disturbance",
     "DisturbanceLog",
     "Evidence",
     "History",
     "Limits",
+    "RecordedCall",
     "Rest",
     "Sighting",
     "Verdict",

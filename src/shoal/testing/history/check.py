@@ -7,11 +7,11 @@ from collections.abc import Callable
 from shoal.testing.history.bounds import all_is_bounded, results_live_as_long_as_promised
 from shoal.testing.history.ends import each_lease_is_settled_once, each_task_ends_once
 from shoal.testing.history.evidence import Evidence, Findings, Verdict
+from shoal.testing.history.fairness import due_sites_get_their_turn, first_come_first_served
 from shoal.testing.history.lives import Lives
 from shoal.testing.history.returns import lost_tasks_come_back
 from shoal.testing.history.slots import few_leases_per_slot, starts_keep_the_delay
 from shoal.testing.history.truth import accepted_survives, counters_are_true
-from shoal.testing.history.turns import due_sites_get_their_turn, first_come_first_served
 
 Rule = Callable[[Evidence, Lives], Findings]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.frontier.protocol import Run
-from shoal.task import RunState
+from shoal.core.task import RunState
+from shoal.frontier.contract.frontier import Run
 from shoal.testing.history.evidence import Evidence, Findings, differences
 from shoal.testing.history.lives import Effect, Ending, Life, Lives
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from shoal.clock import Millis, Moment
-from shoal.frontier.protocol import Run
-from shoal.frontier.reading import DeadLetter, Item
+from shoal.core.clock import Millis, Moment
+from shoal.frontier.contract.frontier import Run
+from shoal.frontier.contract.reader import DeadLetter, Item
 from shoal.testing.access_log import AccessLog
 from shoal.testing.history.record import History
 

@@ -9,12 +9,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TypeVar
 
-from shoal.clock import Millis, Moment
-from shoal.events import Renewals
-from shoal.frontier.protocol import Ask, Granted
-from shoal.outcome import Dead, Done, Dropped, Settlement
-from shoal.task import Lease
-from shoal.testing.history.record import Call, History
+from shoal.core.clock import Millis, Moment
+from shoal.core.outcome import Dead, Done, Dropped, Settlement
+from shoal.core.task import Lease
+from shoal.frontier.contract.frontier import Ask, Granted
+from shoal.frontier.recording import Renewals
+from shoal.testing.history.record import History, RecordedCall
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -34,7 +34,7 @@ class Effect(StrEnum):
 class Ending:
     """One try to settle a lease."""
 
-    call: Call
+    call: RecordedCall
     settlement: Settlement
     effect: Effect
 
@@ -49,9 +49,9 @@ class Life:
     """One lease that a worker was told about. All moments are those of the machine that wrote the event log."""
 
     lease: Lease
-    grant: Call
+    grant: RecordedCall
     endings: list[Ending] = field(default_factory=list)
-    renewals: list[Call] = field(default_factory=list)
+    renewals: list[RecordedCall] = field(default_factory=list)
     """Those that certainly extended it."""
     last_sign: Moment = 0
     """The latest moment at which the store may have granted or extended it."""
@@ -76,7 +76,7 @@ class Life:
         """Whether it may have been settled, or was."""
         return any(ending.effect is not Effect.LATE for ending in self.endings)
 
-    def lives_until(self, before: Call | None = None) -> Moment:
+    def lives_until(self, before: RecordedCall | None = None) -> Moment:
         """Until when it cannot have run out, by what was known before a call (None = in the end)."""
         extended = [call.at for call in self.renewals if before is None or call.at < before.at]
         runs_out = max([self.grant.at, *extended]) + self.length
@@ -116,7 +116,7 @@ class Lives:
         self.strangers: list[Ending] = []
         """Settlements of leases that nobody was granted."""
         self.twice_granted: list[int] = []
-        self.doubtful_claims: list[Call] = []
+        self.doubtful_claims: list[RecordedCall] = []
         """Exchanges that may have granted leases which nobody heard of."""
         self._by_token: dict[int, Life] = {}
         self._collect_grants()
@@ -177,7 +177,7 @@ class Lives:
                 case _:
                     pass
 
-    def _settled(self, call: Call, settlement: Settlement, late: bool) -> None:
+    def _settled(self, call: RecordedCall, settlement: Settlement, late: bool) -> None:
         effect = Effect.DOUBTFUL if call.doubtful else Effect.LATE if late else Effect.STOOD
         ending = Ending(call, settlement, effect)
         life = self._by_token.get(settlement.token)

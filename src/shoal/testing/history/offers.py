@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shoal.outcome import Done
-from shoal.task import NewTask
+from shoal.core.outcome import Done
+from shoal.core.task import NewTask
 from shoal.testing.history.lives import Effect, Lives
-from shoal.testing.history.record import Call
+from shoal.testing.history.record import RecordedCall
 
 Batch = tuple[str, int, int]
 """One list of new tasks: process, moment of the call, position of the settlement in it."""
 
 
 @dataclass(slots=True)
-class Offer:
+class OfferedTask:
     """One URL. It was accepted after `earliest` and before `latest` (infinity = cannot be known).
 
     `batch` and `position`: where it surely was accepted; None = several calls may have been the first.
@@ -32,13 +32,13 @@ class Offer:
     tries: list[tuple[int, Batch, int, bool]] = field(default_factory=list)
 
 
-def offers_of(lives: Lives) -> dict[str, Offer]:
+def offers_of(lives: Lives) -> dict[str, OfferedTask]:
     """All URLs that were offered to the run with a key to know them by, and may have been let in."""
-    offers: dict[str, Offer] = {}
+    offers: dict[str, OfferedTask] = {}
     for task, call, batch, position, certain, at_once in _tries(lives):
         if task.key is None:
             continue
-        offer = offers.setdefault(task.url, Offer(task))
+        offer = offers.setdefault(task.url, OfferedTask(task))
         offer.earliest = min(offer.earliest, call.at)
         offer.certain = offer.certain or certain
         if certain and at_once and call.answered_at is not None and call.answered_at < offer.latest:
@@ -51,7 +51,7 @@ def offers_of(lives: Lives) -> dict[str, Offer]:
     return offers
 
 
-def _tries(lives: Lives) -> Iterator[tuple[NewTask, Call, Batch, int, bool, bool]]:
+def _tries(lives: Lives) -> Iterator[tuple[NewTask, RecordedCall, Batch, int, bool, bool]]:
     """Each offer that may have taken effect: with its call, its place there, whether it certainly did, and whether at
     the moment of the answer (tasks for other sites may be let in a little later)."""
     for call in lives.history.of("enqueue"):

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.clock import Moment
-from shoal.events import VERBS, Answered, Called, Closed, Event, Failed, Opened
+from shoal.core.clock import Moment
+from shoal.frontier.recording import VERBS, Answered, Called, Closed, Event, Failed, Opened
 
 
 class Disturbance(msgspec.Struct, frozen=True, tag="disturbed", tag_field="event"):
@@ -42,7 +42,7 @@ class DisturbanceLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedCall:
     """One call of a verb. `answered_at`: None = no answer is known, so that it may have happened or not.
 
     `ended_at`: when it was answered or failed; None = neither was written down.
@@ -62,7 +62,7 @@ class Call:
         """Whether nobody knows what became of it."""
         return self.answered_at is None
 
-    def surely_before(self, other: Call) -> bool:
+    def surely_before(self, other: RecordedCall) -> bool:
         """Whether it had taken effect before the other could."""
         return self.answered_at is not None and self.answered_at < other.at
 
@@ -71,7 +71,12 @@ class History:
     """All calls by the time they were made, and all disturbances. `torn` counts lines that could not be read."""
 
     def __init__(
-        self, calls: Iterable[Call], disturbances: Iterable[Disturbance] = (), *, torn: int = 0, processes: int = 0
+        self,
+        calls: Iterable[RecordedCall],
+        disturbances: Iterable[Disturbance] = (),
+        *,
+        torn: int = 0,
+        processes: int = 0,
     ) -> None:
         self.calls = sorted(calls, key=lambda call: call.at)
         self.disturbances = sorted(disturbances, key=lambda each: each.at)
@@ -81,7 +86,7 @@ class History:
     @classmethod
     def read(cls, folder: Path | str) -> History:
         """The events of all processes that wrote into `folder`."""
-        calls: list[Call] = []
+        calls: list[RecordedCall] = []
         disturbances: list[Disturbance] = []
         torn = processes = 0
         for file in sorted(Path(folder).glob("*.jsonl")):
@@ -95,7 +100,7 @@ class History:
             torn += bad
         return cls(calls, disturbances, torn=torn, processes=processes)
 
-    def of(self, verb: str) -> list[Call]:
+    def of(self, verb: str) -> list[RecordedCall]:
         """The calls of one verb, by time."""
         return [call for call in self.calls if call.verb == verb]
 
@@ -116,7 +121,7 @@ class History:
 _decode = msgspec.json.Decoder(Opened | Called | Answered | Failed | Closed).decode
 
 
-def _calls_of(process: str, lines: Sequence[bytes]) -> tuple[list[Call], int]:
+def _calls_of(process: str, lines: Sequence[bytes]) -> tuple[list[RecordedCall], int]:
     """The calls of one process, and how many lines could not be read."""
     called: dict[int, Called] = {}
     ends: dict[int, Answered | Failed] = {}
@@ -139,10 +144,10 @@ def _calls_of(process: str, lines: Sequence[bytes]) -> tuple[list[Call], int]:
     return [_call(process, pid, call, ends.get(call.number)) for call in called.values()], torn
 
 
-def _call(process: str, pid: int, call: Called, end: Answered | Failed | None) -> Call:
+def _call(process: str, pid: int, call: Called, end: Answered | Failed | None) -> RecordedCall:
     given, answer = VERBS[call.verb]
     content = None if given is None else msgspec.json.decode(call.given, type=given)
     if not isinstance(end, Answered):
-        return Call(process, pid, call.verb, call.at, content, ended_at=None if end is None else end.at)
+        return RecordedCall(process, pid, call.verb, call.at, content, ended_at=None if end is None else end.at)
     result = None if answer is None else msgspec.json.decode(end.answer, type=answer)
-    return Call(process, pid, call.verb, call.at, content, result, end.at, end.at)
+    return RecordedCall(process, pid, call.verb, call.at, content, result, end.at, end.at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.clock import Millis, Moment
+from shoal.core.clock import Millis, Moment
 from shoal.testing.history.evidence import Evidence, Findings
 from shoal.testing.history.lives import Life, Lives
 

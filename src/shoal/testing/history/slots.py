@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from shoal.clock import Millis
-from shoal.frontier.protocol import Granted
-from shoal.outcome import Snoozed
+from shoal.core.clock import Millis
+from shoal.core.outcome import Snoozed
+from shoal.frontier.contract.frontier import Granted
 from shoal.testing.access_log import AccessLog
 from shoal.testing.history.evidence import Evidence, Findings
 from shoal.testing.history.lives import Life, Lives

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.outcome import Done, Dropped, Retried
+from shoal.core.outcome import Done, Dropped, Retried
 from shoal.testing.history.evidence import Evidence, Findings, differences
 from shoal.testing.history.lives import Effect, Ending, Lives
 from shoal.testing.history.offers import offers_of

@@ -45,7 +45,7 @@ class StampedReader(asyncio.StreamReader):
 
 
 @dataclass(slots=True)
-class Memory:
+class SiteMemory:
     """What the site remembers between requests."""
 
     asked: dict[str, int] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Call:
     headers: Mapping[str, str]
     host: str
     peer: str
-    memory: Memory
+    memory: SiteMemory
     reader: StampedReader
     writer: asyncio.StreamWriter
     keep_alive: bool = True

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from shoal.testing.access_log import AccessRecorder, Entry
+from shoal.testing.access_log import AccessEntry, AccessRecorder
 from shoal.testing.hostile import encodings, ordinary, refusals, sitemaps, validators, wire
-from shoal.testing.hostile.call import Call, ClientGoneError, Memory, StampedReader
+from shoal.testing.hostile.call import Call, ClientGoneError, SiteMemory, StampedReader
 from shoal.testing.hostile.robots import Robots, RobotsKind, answer_robots, show_kind
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Site:
     robots: dict[str, Robots] = field(default_factory=dict)
     pages: dict[str, bytes | str] = field(default_factory=dict)
     limits: dict[tuple[str, str], int] = field(default_factory=dict)
-    memory: Memory = field(default_factory=Memory)
+    memory: SiteMemory = field(default_factory=SiteMemory)
     arrival: asyncio.Event = field(default_factory=asyncio.Event)
     numbers: Iterator[int] = field(default_factory=count)
     routes: dict[str, Handler] = field(
@@ -92,7 +92,7 @@ async def _serve_request(site: Site, reader: StampedReader, writer: asyncio.Stre
         raise RefusedError(431, "Request Header Fields Too Large") from None
     started = reader.arrived
     call = _read_head(site, head, reader, writer)
-    entry = Entry(
+    entry = AccessEntry(
         number=next(site.numbers),
         started=started,
         peer=call.peer,

@@ -123,6 +123,14 @@ CREATE TABLE site (
     cause text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 
+-- Sites where runs with different rules have met, and when a sweep last looked whether all of them still have work there.
+-- Whoever changes a row here holds the lock of the site.
+CREATE TABLE contested_site (
+    site int PRIMARY KEY,
+    looked_at bigint NOT NULL DEFAULT 0
+);
+CREATE INDEX contested_site_looked ON contested_site (looked_at);
+
 -- A slot by its site and exit, and a visit by its site and line, are there once: whoever adds one holds the lock of the
 -- site. Their indexes do not say so, because a unique index looks at all that an old snapshot keeps of a row, whenever the
 -- row changes. For the same reason they are searched from their ends, where the newest is found first: "site BETWEEN x AND
@@ -286,7 +294,7 @@ CREATE TABLE dead (
 CREATE INDEX dead_run ON dead (run, task);
 
 -- How pages ended that were not done: expired, dropped or cancelled, or dead and purged since. `name`: as `names_of` in
--- `shoal.frontier.endings` makes it. `url`: where it is spelled otherwise than one asks. Goes with the keys of its run.
+-- `shoal.frontier.shared.endings` makes it. `url`: where it is spelled otherwise than one asks. Goes with the keys of its run.
 -- Of several endings of one page the last counts. They are only ever added and deleted, so that nobody waits for one.
 CREATE TABLE ending (
     ended_at bigint NOT NULL,

@@ -1,0 +1,71 @@
+"""The one place that knows which engines there are. Drivers that are extras are imported when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import unquote
+
+from shoal.core.clock import Clock
+from shoal.errors import BadSettings
+from shoal.frontier.contract.jobs import Store
+from shoal.frontier.sqlite.engine import open_sqlite
+
+KNOWN = (
+    "sqlite:///path/to/file.db",
+    "postgresql://user:password@host/database",
+    "redis://host:6379/0",
+)
+
+Opening = Callable[..., Awaitable[Store]]
+
+
+async def open_engine(url: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None) -> Store:
+    """Open the engine behind a URL.
+
+    `create`: False = its store must exist already. `migrate`: one of an older version is brought up to this one.
+    `clock`: for tests.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise BadSettings(f"The engine {url!r} is not a URL. Write it like {KNOWN[0]}.")
+    match scheme:
+        case "sqlite":
+            return await open_sqlite(sqlite_path(url, rest), create=create, migrate=migrate, clock=clock)
+        case "postgresql" | "postgres":
+            return await _open_postgres()(url, create=create, migrate=migrate, clock=clock)
+        case "redis" | "rediss" | "redis+sentinel" | "redis+cluster" | "rediss+cluster":
+            return await _open_redis()(url, create=create, migrate=migrate, clock=clock)
+        case _:
+            raise BadSettings(f"There is no engine {scheme!r}. Known: {', '.join(KNOWN)}.")
+
+
+def sqlite_path(url: str, rest: str) -> Path:
+    """The file that an SQLite URL names: three slashes = relative to here, four = absolute."""
+    if not rest.startswith("/") or not rest.strip("/"):
+        raise BadSettings(f"The engine {url!r} names no file. Write it like {KNOWN[0]} (four slashes: absolute).")
+    return Path(unquote(rest[1:]))
+
+
+def _open_postgres() -> Opening:
+    _need("asyncpg", "postgres")
+    from shoal.frontier.postgres.engine import open_postgres  # noqa: PLC0415 - its driver is an extra
+
+    return open_postgres
+
+
+def _open_redis() -> Opening:
+    _need("redis", "redis")
+    from shoal.frontier.redis.engine import open_redis  # noqa: PLC0415 - its driver is an extra
+
+    return open_redis
+
+
+def _need(driver: str, extra: str) -> None:
+    try:
+        import_module(driver)
+    except ImportError:
+        raise BadSettings(
+            f"This engine needs the driver {driver!r}. Install it with: pip install 'shoal[{extra}]'."
+        ) from None

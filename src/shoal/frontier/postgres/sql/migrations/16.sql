@@ -1,0 +1,2 @@
+-- Functions take typed records, and some have other names.
+SELECT 1;

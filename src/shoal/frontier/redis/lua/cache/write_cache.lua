@@ -1,0 +1,4 @@
+-- needs: prelude cache_entries
+-- Keep values for a while.
+keep_entries(ask[4].entries)
+return true

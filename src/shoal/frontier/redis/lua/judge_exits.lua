@@ -1,4 +1,0 @@
--- needs: prelude exits
--- What another partition has heard of exits.
-known_exits.judge(ask[4].failed, ask[4].well)
-known_exits.close()

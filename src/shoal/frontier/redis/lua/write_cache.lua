@@ -1,4 +1,0 @@
--- needs: prelude entries
--- Keep values for a while.
-keep_entries(ask[4].entries)
-return true

@@ -1,1 +1,0 @@
-INSERT INTO seen_lately (run, keys) VALUES (:run, :keys)

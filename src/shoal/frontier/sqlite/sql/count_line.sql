@@ -1,1 +1,0 @@
-UPDATE line SET waiting = waiting + :waiting, leased = leased + :leased WHERE id = :line

@@ -1,1 +1,0 @@
-DELETE FROM seen_lately WHERE id <= :until

@@ -1,1 +1,0 @@
-DELETE FROM record WHERE kind = :kind AND name = :name

@@ -1,2 +1,0 @@
-INSERT INTO job (run, owner, key, fingerprint, groups, error, callback)
-VALUES (:run, :owner, :key, :fingerprint, :groups, :error, :callback)

@@ -1,1 +1,0 @@
-DELETE FROM lease WHERE task IN (SELECT value FROM json_each(:tasks))

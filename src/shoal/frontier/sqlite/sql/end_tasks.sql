@@ -1,1 +1,0 @@
-DELETE FROM task WHERE id IN (SELECT value FROM json_each(:tasks))

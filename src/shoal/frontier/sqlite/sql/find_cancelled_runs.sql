@@ -1,1 +1,0 @@
-SELECT json_group_array(id) FROM run WHERE state = 'cancelled' AND waiting > 0

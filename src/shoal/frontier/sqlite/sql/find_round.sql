@@ -1,1 +1,0 @@
-SELECT json_array(sorted, until) FROM seen_round

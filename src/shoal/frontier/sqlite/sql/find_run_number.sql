@@ -1,1 +1,0 @@
-SELECT id FROM run WHERE run_id = :run_id

@@ -1,1 +1,0 @@
-DELETE FROM dead WHERE task IN (SELECT value FROM json_each(:tasks))

@@ -1,1 +1,0 @@
-DELETE FROM job WHERE run IN (SELECT value FROM json_each(:runs))

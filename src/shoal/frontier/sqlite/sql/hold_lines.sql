@@ -1,1 +1,0 @@
-UPDATE line SET held = :held WHERE queue = :queue

@@ -1,1 +1,0 @@
-INSERT INTO note (stream, expires_at, body) VALUES (?, ?, ?)

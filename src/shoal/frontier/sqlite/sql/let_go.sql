@@ -1,1 +1,0 @@
-DELETE FROM cache WHERE key = :key AND value = :value

@@ -1,1 +1,0 @@
-UPDATE run SET move = :move WHERE id = :run

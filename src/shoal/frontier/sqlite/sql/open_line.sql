@@ -1,3 +1,0 @@
-INSERT INTO line (queue, scraper, lane, pool, auto_ack, held)
-VALUES (:queue, :scraper, :lane, :pool, :auto_ack, :held)
-RETURNING id

@@ -1,1 +1,0 @@
-SELECT key FROM seen WHERE run = :run AND key > :after ORDER BY key LIMIT :most

@@ -1,1 +1,0 @@
-UPDATE run SET state = 'paused' WHERE id = :run

@@ -1,1 +1,0 @@
-SELECT id, run, keys FROM seen_lately WHERE id > :after ORDER BY id

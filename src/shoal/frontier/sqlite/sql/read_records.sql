@@ -1,1 +1,0 @@
-SELECT name, body FROM record WHERE kind = :kind

@@ -1,1 +1,0 @@
-DELETE FROM exit WHERE name IN (SELECT value FROM json_each(:names))

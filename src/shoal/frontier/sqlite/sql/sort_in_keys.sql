@@ -1,1 +1,0 @@
-INSERT OR IGNORE INTO seen (run, key) VALUES (?, ?)

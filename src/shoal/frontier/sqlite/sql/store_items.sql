@@ -1,1 +1,0 @@
-INSERT INTO item (run, n, url, grouping, body) VALUES (?, ?, ?, ?, ?)

@@ -1,0 +1,88 @@
+"""The API keys as one gateway process knows them, and what it lets their holders do."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import suppress
+
+from shoal.api.webhook_signature import secret_of_hash
+from shoal.core.clock import Clock
+from shoal.frontier.contract.jobs import Registry
+from shoal.gateway.http.answer import Problem
+from shoal.gateway.limits.keys import ANYBODY, ApiKey, Scope, hashed, stored_keys
+from shoal.gateway.limits.store_breaker import StoreBreaker
+
+LOAD_EVERY = 2.0
+"""Seconds by which a revoked key is refused by every process."""
+
+LOAD_AGAIN = 0.5
+
+
+class KeyRing:
+    """Keys looked up by hash. As soon as one was made, everybody needs one."""
+
+    def __init__(self, registry: Registry, breaker: StoreBreaker, clock: Clock) -> None:
+        self._clock = clock
+        self._registry = registry
+        self._breaker = breaker
+        self._by_hash: dict[str, ApiKey] = {}
+        self._loaded_at = -math.inf
+        self._loading = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read all keys. Raises Problem if the store cannot be asked."""
+        began = self._clock.elapsed()
+        keys = await self._breaker.ask(lambda: stored_keys(self._registry))
+        self._by_hash = {key.hash: key for key in keys}
+        self._loaded_at = began
+
+    async def run(self) -> None:
+        """Keep up with what operators change."""
+        while True:
+            await self._clock.sleep(LOAD_EVERY)
+            with suppress(Problem):
+                await self.load()
+
+    def webhook_secret(self, key_id: str) -> str | None:
+        """What messages to the holder of a key are signed with, also if it was revoked; None = it is not known here."""
+        found = [key.hash for key in self._by_hash.values() if key.key_id == key_id]
+        return secret_of_hash(found[0]) if found else None
+
+    async def who(self, given: str | None) -> ApiKey:
+        """Whose request this is. Raises Problem 401 for no key where one is needed, and for one that is not good."""
+        if given is None:
+            if self._by_hash:
+                raise _who_are_you("This service needs an API key: send it as `Authorization: Bearer KEY`.")
+            return ANYBODY
+        key = self._by_hash.get(hashed(given))
+        if key is None:
+            await self._breaker.bounded(self._load_after(self._clock.elapsed()))
+            key = self._by_hash.get(hashed(given))
+        if key is None or key.revoked_at is not None:
+            raise _who_are_you("This API key is not known, or has been revoked.")
+        return key
+
+    async def _load_after(self, moment: float) -> None:
+        """A key that is not known may have been made a moment ago. Who tries many makes himself wait, not us work."""
+        async with self._loading:
+            if self._loaded_at < moment:
+                await self._clock.sleep(LOAD_AGAIN - (moment - self._loaded_at) / 1000)
+                await self.load()
+
+
+def require(key: ApiKey, scope: Scope, scraper: str | None = None) -> None:
+    """Raise Problem 403 if the key does not allow this."""
+    if scope not in key.scopes and Scope.ADMIN not in key.scopes:
+        raise Problem(403, "not-allowed", f"This API key does not have the scope {scope.value!r}.")
+    if scraper is not None and key.scrapers is not None and scraper not in key.scrapers:
+        raise Problem(403, "not-allowed", f"This API key is not for the scraper {scraper!r}.")
+
+
+def may_see(key: ApiKey, owner: str) -> bool:
+    """Whether a job of this owner exists for whoever has this key."""
+    return owner == key.key_id or Scope.ADMIN in key.scopes
+
+
+def _who_are_you(detail: str) -> Problem:
+    return Problem(401, "no-api-key", detail, headers=((b"www-authenticate", b"Bearer"),))

@@ -1,0 +1,355 @@
+"""The command line as its users meet it: the real console script, what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shoal.cli.commands.project.init import DEFAULT_START
+from shoal.cli.output.exit_codes import framed
+from shoal.core.outcome import Blame, Dead, Done, Outcome, Reason, Settlement
+from shoal.core.task import NewTask, Policy, Task
+from shoal.frontier.contract.frontier import Ask, NewRun, WorkerInfo
+from shoal.frontier.open import open_engine
+from shoal.testing.hostile_site import HostileSite
+from support.command_line import SHOAL, Answer, script, shoal
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in list(os.environ):
+        if name.startswith("SHOAL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def end_of(task: Task) -> Outcome:
+    """Page 3 dies, the others give an item."""
+    if task.url.endswith("/3"):
+        return Dead(Reason(Blame.URL, "HTTP 404 \x1b[31mred", "GET https://shop.example/3\nscraper books"))
+    return Done(items=(b'{"n":%d,"tags":["a"]}' % int(task.url[-1]),), url=task.url)
+
+
+async def fill(run_id: str, *, pages: int = 3, work: bool = True) -> None:
+    """A run of `books` in shoal.db, of `pages` tasks on as many sites; worked to its end if asked for."""
+    engine = await open_engine("sqlite:///shoal.db")
+    worker = WorkerInfo("w", "elsewhere", 1, 1)
+    try:
+        await engine.frontier.create_run(NewRun(run_id, "books", Policy(delay=0)))
+        tasks = [
+            NewTask(f"https://shop{n}.example/{n}", f"shop{n}.example", bytes([n]) * 32) for n in range(1, pages + 1)
+        ]
+        await engine.frontier.enqueue(run_id, tasks)
+        await engine.frontier.seal_run(run_id)
+        if not work:
+            return
+        granted = await engine.frontier.exchange(Ask(worker, ["books"], ["bulk"], {"default": ["direct"]}, pages))
+        ends = [
+            Settlement(run_id, lease.task.id, lease.token, end_of(lease.task), lease.claimed_at, 1, 1500)
+            for lease in granted.leases
+        ]
+        await engine.frontier.exchange(Ask(worker, ["books"], ["bulk"], {}, 0, settlements=ends))
+    finally:
+        await engine.close()
+
+
+@pytest.fixture
+def worked() -> str:
+    """A finished run with two items and one dead letter."""
+    asyncio.run(fill("books-1"))
+    return "books-1"
+
+
+# The frame
+
+
+def test_version_and_help_by_both_entries() -> None:
+    assert script("--version").stdout == "shoal 0.1.0\n"
+    module = subprocess.run([sys.executable, "-m", "shoal", "--version"], capture_output=True, text=True, check=True)
+    assert module.stdout == "shoal 0.1.0\n"
+    answer = script("run", "--help")
+    assert answer.returncode == 0
+    assert "shoal run books.py -o books.jsonl" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["rnu"], "shoal: No such command 'rnu'. Did you mean 'run'?"),
+        (["runs", "--jsn"], "shoal: No such option: --jsn"),
+        (["run"], "shoal: Missing argument 'TARGET'."),
+        (["run", "nowhere.py"], "shoal: There is no file 'nowhere.py'."),
+        (["runs", "--engine", "mysql://u:secret@h/x"], "shoal: There is no engine 'mysql'."),
+        (["runs", "--engine", "shoal.db"], "shoal: command line (--engine): engine = 'shoal.db' cannot be used"),
+        (["runs", "--config", "other.toml"], "shoal: There is no settings file 'other.toml'."),
+        (["stats", "last"], "shoal: No runs yet. Start one with `shoal run file.py`."),
+        (["export", "last", "-o", "x.xlsx"], "shoal: The output 'x.xlsx' has no known suffix"),
+    ],
+)
+def test_a_mistake_gives_one_sentence_on_stderr_and_exit_code_2(arguments: list[str], sentence: str) -> None:
+    answer = script(*arguments)
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith(sentence)
+    assert answer.stderr.count("\n") == 1
+    assert "secret" not in answer.stderr
+
+
+def test_a_broken_engine_is_one_sentence(empty_folder: Path) -> None:
+    (empty_folder / "shoal.db").write_bytes(b"not a database at all" * 100)
+    answer = shoal("runs")
+    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
+    assert "shoal.db is not a SQLite file" in answer.stderr
+
+
+def test_an_unexpected_error_says_what_to_report(capsys: pytest.CaptureFixture[str]) -> None:
+    def command(**_: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    assert framed(command, []) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "ZeroDivisionError: oh" in said
+    assert "--debug" in said
+    assert framed(command, ["--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_debug_may_stand_anywhere() -> None:
+    assert "Traceback" in shoal("stats", "last", "--debug").stderr
+    assert "Traceback" in shoal("--debug", "stats", "last").stderr
+    assert "Traceback" not in shoal("stats", "last").stderr
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    asyncio.run(fill("books-1", pages=9))
+    pipeline = f"{SHOAL} items last --json | head -c 1; {SHOAL} items last --json >&-"
+    answer = subprocess.run(["sh", "-c", pipeline], capture_output=True, text=True, check=False)
+    assert answer.stdout == "{"
+    assert "Traceback" not in answer.stderr
+    assert "BrokenPipe" not in answer.stderr
+
+
+# Looking at runs
+
+
+def test_no_runs_yet() -> None:
+    answer = shoal("runs")
+    assert (answer.returncode, answer.stdout) == (0, "")
+    assert answer.stderr == "No runs yet. Start one with `shoal run file.py`.\n"
+    assert json.loads(shoal("runs", "--json").stdout) == []
+    assert not Path("shoal.db").exists(), "looking does not create"
+
+
+def test_runs_and_stats(worked: str) -> None:
+    listing = shoal("runs").stdout.splitlines()
+    assert listing[0].split() == ["RUN", "SCRAPER", "STATE", "STARTED", "DONE", "ITEMS", "WAITING", "DEAD"]
+    assert listing[1].split()[:3] == ["books-1", "books", "finished"]
+    numbers = json.loads(shoal("stats", "last", "--json").stdout)
+    expected = {"pending": 0, "claimed": 0, "completed": 2, "failed": 1, "remaining": 0, "items": 2, "requests": 3}
+    assert {name: numbers[name] for name in expected} == expected
+    text = shoal("stats", worked).stdout
+    assert "see `shoal dead list books-1`" in text
+    assert "4.5 kB in 3 requests" in text
+
+
+def test_a_run_is_found_by_its_beginning_if_only_one_has_it(worked: str) -> None:
+    asyncio.run(fill("books-2"))
+    assert json.loads(shoal("stats", "last", "--json").stdout)["run_id"] == "books-2"
+    assert json.loads(shoal("stats", worked, "--json").stdout)["run_id"] == "books-1"
+    several = shoal("stats", "book")
+    assert several.returncode == 2
+    assert "is the beginning of 2 runs (books-2, books-1)" in several.stderr
+    assert "There is no run 'films'" in shoal("stats", "films").stderr
+
+
+def test_pause_resume_cancel() -> None:
+    asyncio.run(fill("books-1", work=False))
+
+    def state() -> object:
+        return json.loads(shoal("stats", "last", "--json").stdout)["state"]
+
+    assert shoal("pause", "last").returncode == 0
+    assert state() == "paused"
+    assert shoal("resume", "last").returncode == 0
+    assert state() == "running"
+    assert "is running, not paused" in shoal("resume", "last").stderr
+    assert shoal("cancel", "last").returncode == 0
+    assert state() == "cancelled"
+    for command in ("cancel", "pause", "resume"):
+        answer = shoal(command, "last")
+        assert answer.returncode == 2
+        assert "is cancelled" in answer.stderr
+
+
+def test_sites() -> None:
+    assert shoal("sites").stderr.startswith("No site has work waiting.")
+    asyncio.run(fill("books-1", work=False))
+    sites = json.loads(shoal("sites", "--json").stdout)
+    assert {site["site"] for site in sites} == {"shop1.example", "shop2.example", "shop3.example"}
+    assert "shop1.example" in shoal("sites").stdout
+
+
+# Dead letters
+
+
+def test_dead_letters_are_listed_shown_requeued_and_purged(worked: str) -> None:
+    listing = shoal("dead", "list", "last")
+    assert "HTTP 404 ·[31mred" in listing.stdout, "what strangers wrote cannot steer the terminal"
+    letter = json.loads(shoal("dead", "list", "last", "--json").stdout)[0]
+    assert (letter["url"], letter["blame"]) == ("https://shop3.example/3", "url")
+    shown = shoal("dead", "show", worked, str(letter["task"])).stdout
+    assert "          scraper books\n" in shown
+    assert shoal("dead", "show", worked, "99999").returncode == 2
+    refused = shoal("dead", "purge", worked)
+    assert (refused.returncode, "add --yes" in refused.stderr) == (2, True)
+    requeued = shoal("dead", "requeue", worked, str(letter["task"]))
+    assert "1 dead letter of books-1 wait again. Work on them with `shoal run TARGET --resume" in requeued.stderr
+    assert json.loads(shoal("stats", worked, "--json").stdout)["pending"] == 1
+    assert "has no dead letters" in shoal("dead", "list", worked).stderr
+
+
+def test_purged_letters_stay_counted(worked: str) -> None:
+    assert "1 dead letter of books-1 forgotten." in shoal("dead", "purge", worked, "--yes").stderr
+    assert "1 dead letter purged" in shoal("dead", "list", worked).stderr
+    assert json.loads(shoal("stats", worked, "--json").stdout)["failed"] == 1
+
+
+# Items
+
+
+def test_items_and_export(worked: str) -> None:
+    lines = shoal("items", "last").stdout.splitlines()
+    assert sorted(json.loads(line)["n"] for line in lines) == [1, 2]
+    assert len(shoal("items", "last", "-n", "1").stdout.splitlines()) == 1
+    assert shoal("export", worked, "-o", "x.csv").stderr == "Wrote 2 items to x.csv.\n"
+    assert sorted(Path("x.csv").read_text().splitlines()) == ['1,"[""a""]"', '2,"[""a""]"', "n,tags"]
+    piped = shoal("export", worked, "-o", "-")
+    assert (len(piped.stdout.splitlines()), piped.stderr) == (2, "")
+
+
+def test_a_run_without_items_says_what_is_left() -> None:
+    asyncio.run(fill("books-1", work=False))
+    assert shoal("items", "last").stderr == "The run books-1 has no items; 3 tasks remain to be done.\n"
+    assert "is not finished; 3 tasks remain." in shoal("export", "last", "-o", "x.jsonl").stderr
+
+
+# Projects, scrapers, doctor
+
+
+def test_a_new_project_has_a_scraper_that_loads_and_tests_that_pass(empty_folder: Path) -> None:
+    made = shoal("init", "my-books")
+    assert made.returncode == 0
+    assert "cd my-books && shoal run my_books.py -o my_books.jsonl" in made.stderr
+    scrapers = json.loads(shoal("scrapers", "my-books/my_books.py", "--json").stdout)
+    assert [(each["name"], each["handlers"]) for each in scrapers] == [("my_books", ["", "detail"])]
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=empty_folder / "my-books", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert tests.returncode == 0, tests.stdout
+    settings = shoal("doctor", "--config", "my-books/shoal.toml")
+    assert settings.returncode == 0
+
+
+BOOKS_TO_SCRAPE = {
+    "/": """<article class="product_pod"><h3><a href="catalogue/attic_1000/index.html" title="Attic">Attic</a></h3>
+        <div class="product_price"><p class="price_color">£51.77</p></div></article>
+        <ul class="pager"><li class="next"><a href="page-2.html">next</a></li></ul>""",
+    "/page-2.html": """<article class="product_pod"><h3><a href="catalogue/velvet_999/index.html">Velvet</a></h3>
+        <div class="product_price"><p class="price_color">£53.74</p></div></article>""",
+    "/catalogue/attic_1000/index.html": """<article class="product_page"><div class="product_main"><h1>Attic</h1>
+        <p class="price_color">£51.77</p><p class="instock availability">In stock</p></div></article>""",
+    "/catalogue/velvet_999/index.html": """<article class="product_page"><div class="product_main"><h1>Velvet</h1>
+        <p class="price_color">£53.74</p></div></article>""",
+}
+"""The markup of the site that `shoal init` begins with, as far as its template looks at it."""
+
+
+def test_a_new_project_finds_the_titles_and_prices_of_its_own_site(empty_folder: Path) -> None:
+    assert shoal("init", "mine").returncode == 0
+    project = Path("mine/mine.py")
+    assert DEFAULT_START in project.read_text()
+
+    def begin_at(url: str) -> None:
+        project.write_text(project.read_text().replace(DEFAULT_START, url).replace("delay=1.0", "delay=0"))
+
+    async def crawl() -> Answer:
+        async with HostileSite() as site:
+            site.pages.update(BOOKS_TO_SCRAPE)
+            begin_at(site.url("/"))
+            return await asyncio.to_thread(script, "run", "mine/mine.py", "-q", "-o", "-")
+
+    answer = asyncio.run(crawl())
+    found = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert sorted((item["title"], item["price"]) for item in found) == [("Attic", "£51.77"), ("Velvet", "£53.74")]
+
+
+def test_init_never_overwrites(empty_folder: Path) -> None:
+    (empty_folder / "books").mkdir()
+    (empty_folder / "books" / "books.py").write_text("mine")
+    refused = shoal("init", "books")
+    assert refused.returncode == 2
+    assert "already has books.py; nothing was written" in refused.stderr
+    assert [path.name for path in (empty_folder / "books").iterdir()] == ["books.py"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "json"], "A scraper cannot be called 'json'"),
+        (["init", "x", "--name", "My Books"], "A scraper cannot be called 'My Books'"),
+        (["init", "x", "--url", "htp://x"], "The URL 'htp://x' was refused"),
+        (["init", "file/below"], "file/below cannot be written"),
+    ],
+)
+def test_init_refuses_with_one_sentence(empty_folder: Path, arguments: list[str], words: str) -> None:
+    (empty_folder / "file").write_text("")
+    answer = shoal(*arguments)
+    assert answer.returncode == 2
+    assert words in answer.stderr
+    assert not (empty_folder / "x").exists()
+
+
+def test_scrapers_shows_them_as_the_settings_make_them() -> None:
+    shoal("init", "books")
+    Path("shoal.toml").write_text('[scrapers.books]\ndelay = "3s"\nmode = "distributed"\nlane = "priority"\n')
+    scraper = json.loads(shoal("scrapers", "books/books.py", "--json").stdout)[0]
+    assert (scraper["delay"], scraper["mode"], scraper["lane"]) == (3.0, "distributed", "priority")
+    assert scraper["attempts"] == 3, "what is not set stays"
+    assert shoal("scrapers", "books/books.py").stdout.splitlines()[1].split()[:2] == ["books", "distributed"]
+    Path("shoal.toml").write_text('[scrapers.books]\nlane = "fast"\n')
+    assert "scrapers.books.lane = 'fast' cannot be used: the lanes are" in shoal("scrapers", "books/books.py").stderr
+    Path("shoal.toml").write_text('[scrapers.books]\nlane = "fast"\n[lanes.fast]\nttl = "30m"\n')
+    assert shoal("scrapers", "books/books.py").returncode == 0
+
+
+def test_doctor_is_content_with_this_machine() -> None:
+    answer = shoal("doctor", "--json")
+    findings = {finding["check"]: finding for finding in json.loads(answer.stdout)}
+    assert answer.returncode == 0
+    assert findings["engine"]["verdict"] == "ok"
+    assert findings["contact"]["verdict"] == "warn"
+    assert "contact = " in findings["contact"]["advice"]
+    assert not Path("shoal.db").exists(), "a doctor changes nothing"
+
+
+def test_doctor_says_what_fails_and_what_to_do(worked: str) -> None:
+    assert "readable and writable, 1 run" in shoal("doctor").stdout
+    for engine, words in (
+        ("sqlite:///missing/x.db", "does not exist"),
+        ("sqlite://", "names no file"),
+        ("mysql://u:secret@h/x", "There is no engine 'mysql'"),
+    ):
+        answer = shoal("doctor", "--engine", engine)
+        assert answer.returncode == 1
+        assert "fail  engine" in answer.stdout
+        assert words in answer.stdout
+        assert "secret" not in answer.stdout

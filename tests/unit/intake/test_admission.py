@@ -1,0 +1,180 @@
+"""The door to the frontier: what becomes a task, what is refused, and what is a mistake in the scraper."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from shoal import Page, Request, Scraper
+from shoal.core.lanes import NO_WORKERS_YET, OWN_WORKERS
+from shoal.core.task import NO_EXTRA, Extra, Kind, NewTask, Task
+from shoal.errors import BadScraper
+from shoal.intake import admission
+from shoal.intake.admission import UNSTAFFED, Refusal, Refused, admit, to_request, to_task
+
+
+def scraper(**options: Any) -> Any:
+    books = Scraper("books", **options)
+    books.page(lambda page: None)
+    books.page("detail")(lambda page: None)
+    return books
+
+
+def task_of(request: Any, parent_depth: Any = -1, parent_group: Any = None, **options: Any) -> Any:
+    task = to_task(request, scraper(**options), parent_depth, parent_group)
+    assert isinstance(task, NewTask)
+    return task
+
+
+def test_a_plain_request_becomes_a_plain_task() -> None:
+    url = "https://x.example:8443/a?b=1"
+    assert task_of(Request("https://X.example:8443/./a?b=1#top")) == NewTask(
+        url=url, site="x.example:8443", key=hashlib.sha256(url.encode()).digest(), lane="bulk", extra=NO_EXTRA
+    )
+
+
+def test_all_that_a_request_says_is_in_its_task() -> None:
+    request = Request(
+        "https://x.example/", "detail", {"n": [1]}, "milk", 7, "priority", 1.5, "post", {"A": "b"}, "é", dedup=False
+    )
+    assert task_of(request, 2) == NewTask(
+        url="https://x.example/", site="x.example", key=None, lane="priority", handler="detail", priority=7, depth=3,
+        ttl=1500, extra=Extra(data={"n": [1]}, group="milk", method="POST", headers={"A": "b"}, body="é".encode()),
+    )  # fmt: skip
+
+
+def test_the_group_is_inherited_unless_the_request_has_its_own() -> None:
+    assert task_of(Request("https://x.example/"), 0, "milk").extra.group == "milk"
+    assert task_of(Request("https://x.example/", group="eggs"), 0, "milk").extra.group == "eggs"
+
+
+def test_depth_counts_from_the_start() -> None:
+    assert task_of(Request("https://x.example/")).depth == 0
+    assert task_of(Request("https://x.example/"), 0).depth == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("htp://x.example/", "its scheme 'htp' is not http or https"),
+        ("https://x.example/a b", "it contains a space"),
+        ("/relative", "it does not begin with http:// or https://"),
+        ("javascript:x", "its scheme 'javascript' is not http or https"),
+    ],
+)
+def test_what_is_no_url_is_refused_with_the_reason(url: Any, reason: Any) -> None:
+    assert to_task(Request(url), scraper()) == Refused(url, reason)
+
+
+def test_depth_and_allow_keep_pages_out_and_files_in() -> None:
+    books = scraper(max_depth=2, allow=["x.example"])
+    page, file = Request("https://y.example/a"), Request("https://y.example/a", kind=Kind.FILE)
+    near = Request("https://x.example/a")
+    assert to_task(page, books, 0) == Refused(
+        "https://y.example/a", "it is outside of what the scraper allows", Refusal.OUTSIDE
+    )
+    assert to_task(near, books, 2) == Refused("https://x.example/a", "it is deeper than max_depth=2", Refusal.TOO_DEEP)
+    assert isinstance(to_task(near, books, 1), NewTask)
+    assert isinstance(to_task(file, books, 2), NewTask)
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (Request("https://x.example/a", kind=Kind.FILE), Refusal.NO_FILE_WORKERS),
+        (Request("https://x.example/a", lane="browser"), Refusal.NO_BROWSER_WORKERS),
+    ],
+)
+def test_what_nobody_would_work_on_is_refused(request_: Request, why: Refusal) -> None:
+    refused = admit(request_, scraper())
+    assert isinstance(refused, Refused)
+    assert (refused.kind, "not part of this version yet" in refused.reason) == (why, True)
+    assert isinstance(admit(Request("https://x.example/a"), scraper()), NewTask)
+    assert set(UNSTAFFED) == set(NO_WORKERS_YET) == set(OWN_WORKERS)
+
+
+def test_an_unknown_label_is_a_mistake_in_the_scraper() -> None:
+    with pytest.raises(BadScraper, match="has no handler 'detial'; did you mean 'detail'"):
+        to_task(Request("https://x.example/", to="detial"), scraper())
+    with pytest.raises(BadScraper, match="has no default handler"):
+        to_task(Request("https://x.example/"), Scraper("empty"))
+    assert isinstance(to_task(Request("https://x.example/", kind=Kind.FILE), Scraper("empty")), NewTask)
+
+
+@pytest.mark.parametrize(
+    ("request_options", "scraper_options", "lane"),
+    [
+        ({}, {}, "bulk"),
+        ({}, {"browser": True}, "browser"),
+        ({}, {"lane": "priority"}, "priority"),
+        ({}, {"lane": "priority", "browser": True}, "priority"),
+        ({"lane": "bulk"}, {"lane": "priority"}, "bulk"),
+        ({"kind": Kind.FILE}, {"lane": "priority", "browser": True}, "files"),
+        ({"kind": Kind.FILE, "lane": "bulk"}, {}, "bulk"),
+        ({"lane": "news"}, {"lanes": {"news": {}}}, "news"),
+    ],
+)
+def test_the_lane_is_the_requests_then_the_kinds_then_the_scrapers(
+    request_options: Any, scraper_options: Any, lane: Any
+) -> None:
+    assert task_of(Request("https://x.example/", **request_options), **scraper_options).lane == lane
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"lane": "prioritty"}, "in the lane 'prioritty', which nobody works; did you mean 'priority'"),
+        ({"lane": "x"}, "in the lane 'x', which nobody works; there are priority, bulk, browser, files."),
+        ({"data": {"a": object()}}, "with data that JSON cannot hold"),
+        ({"ttl": 0}, "with ttl=0; it must be a number of seconds, or a text such as"),
+        ({"ttl": 1e20}, "with ttl=1e+20; it must be a number of seconds, or a text such as"),
+        ({"every": 1e20}, "with every=1e+20; it must be a number of seconds, or a text such as"),
+        ({"ttl": "5 years"}, "with ttl='5 years'; it must be a number of seconds, or a text such as"),
+        ({"priority": "high"}, "with priority='high'; it must be a whole number"),
+        ({"priority": 1 << 40}, "with priority=1099511627776; it must be a whole number"),
+    ],
+)
+def test_what_no_frontier_could_hold_is_a_mistake_in_the_scraper(options: Any, sentence: Any) -> None:
+    with pytest.raises(BadScraper) as wrong:
+        to_task(Request("https://x.example/", **options), scraper())
+    assert sentence in str(wrong.value)
+
+
+@pytest.mark.parametrize("url", [None, 5, b"https://x.example/"])
+def test_a_url_is_a_string(url: Any) -> None:
+    with pytest.raises(BadScraper, match="the URL of a Request must be a string"):
+        to_task(Request(url), scraper())
+
+
+def test_keys_tell_apart_what_is_fetched_apart() -> None:
+    url = "https://x.example/a.pdf"
+    requests = [
+        Request(url),
+        Request(url, method="POST"),
+        Request(url, method="POST", body=b"a"),
+        Request(url, kind=Kind.FILE),
+        Request(url, kind=Kind.SITEMAP),
+    ]
+    assert len({task_of(request).key for request in requests}) == 5
+    same = [Request(url), Request(url + "#x"), Request(url, to="detail", data=1, method="get"), Request(url, body=None)]
+    assert len({task_of(request).key for request in same}) == 1
+
+
+def test_what_a_page_resolved_is_not_normalised_again(monkeypatch: Any) -> None:
+    followed = Page.from_html("<a href='/a'>").follow("a")[0]
+    assert task_of(Request(followed.url + "/../b")).url == "https://example.test/b"
+    expected = task_of(Request("https://example.test/a"))
+    monkeypatch.setattr(admission, "normalise", None)
+    assert task_of(followed) == expected
+    assert type(task_of(followed).url) is str
+
+
+def test_a_task_gives_back_its_request() -> None:
+    request = Request("https://x.example/", "detail", {"n": 1}, "milk", 7, "priority", method="POST", body=b"x")
+    new = task_of(request)
+    task = Task(1, "run", "books", new.url, new.site, new.lane, new.handler, new.priority, 0, 0, 0, new.extra)
+    assert to_request(task) == request
+    redirected = Task(
+        1, "r", "s", "https://x.example/2", "x.example", "bulk", None, 0, 0, 0, 0, Extra(first_url=new.url)
+    )
+    assert to_request(redirected).url == new.url
