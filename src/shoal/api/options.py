@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from shoal.api.accepted import accepted_statuses
 from shoal.api.blocked import Blocked
 from shoal.api.routes import Route
 from shoal.api.sitemap import Sitemap, sitemap_request
@@ -141,6 +142,12 @@ class OptionCheck:
             return Blocked.of(value)
         except ValueError as error:
             raise BadScraper(f"Scraper {self._scraper!r}: blocked cannot be used: {error}.") from None
+
+    def statuses(self, option: str, value: Any) -> tuple[int, ...]:
+        try:
+            return accepted_statuses(value)
+        except ValueError as error:
+            raise self._wrong(option, value, str(error)) from None
 
     def headers(self, value: Mapping[str, str] | None) -> dict[str, str]:
         pairs = {} if value is None else value

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from shoal.api.accepted import accepted_statuses
 from shoal.api.request import Request
+from shoal.api.request_body import written
 from shoal.api.routes import MOST_PRIORITY
 from shoal.core.clock import Millis, millis
 from shoal.core.duration import seconds_from
@@ -169,6 +171,9 @@ def to_request(task: Task) -> Request:
         body=extra.body,
         kind=extra.kind,
         every=None if extra.every is None else extra.every / 1000,
+        timeout=None if extra.timeout is None else extra.timeout / 1000,
+        accept=extra.accept,
+        redirects=extra.follow,
     )
 
 
@@ -182,6 +187,24 @@ def _every(request: Request, scraper: Scraper) -> Millis:
     if request.kind is Kind.FILE:
         raise BadScraper(f"{_asks(request, scraper)} as a file, with every={request.every!r}; that is for pages.")
     return _duration("every", request.every, request, scraper)
+
+
+def _timeout(request: Request, scraper: Scraper) -> Millis:
+    """Not longer than the scraper's: by that it is known when a request of a dead worker is surely over."""
+    asked = _duration("timeout", request.timeout, request, scraper)
+    if asked > millis(scraper.timeout):
+        raise BadScraper(
+            f"{_asks(request, scraper)} with timeout={request.timeout!r}, which is longer than the "
+            f"{scraper.timeout:g} s of the scraper; raise that, and let requests that are in a hurry have less."
+        )
+    return asked
+
+
+def _accept(request: Request, scraper: Scraper) -> tuple[int, ...]:
+    try:
+        return accepted_statuses(request.accept)
+    except ValueError as error:
+        raise BadScraper(f"{_asks(request, scraper)} with accept={request.accept!r}; it must be {error}.") from None
 
 
 def _duration(option: str, value: object, request: Request, scraper: Scraper) -> Millis:
@@ -226,6 +249,12 @@ def _is_plain(request: Request) -> bool:
         and request.body is None
         and request.kind is _PAGE
         and request.every is None
+        and request.json is None
+        and request.form is None
+        and request.cookies is None
+        and request.timeout is None
+        and request.accept is None
+        and request.redirects is None
     )
 
 
@@ -233,17 +262,23 @@ def _extra(request: Request, scraper: Scraper, group: str | None, *, guarded: bo
     """What most requests do not have, as every store will give it back. Raises BadScraper for what none can hold."""
     if request.data is not None:
         _check_data(request, scraper)
-    body = request.body
+    try:
+        method, headers, body = written(request)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BadScraper(f"{_asks(request, scraper)} in a way that cannot be sent: {error}.") from error
     try:
         extra = Extra(
             data=request.data,
             group=group,
-            method=request.method.upper(),
-            headers=dict(request.headers) if request.headers else None,
-            body=body.encode() if isinstance(body, str) else body,
+            method=method,
+            headers=headers,
+            body=body,
             kind=request.kind,
             guarded=guarded,
             every=None if request.every is None else _every(request, scraper),
+            timeout=None if request.timeout is None else _timeout(request, scraper),
+            accept=None if request.accept is None else _accept(request, scraper),
+            follow=request.redirects,
         )
         return _as_stored(_stored(extra))
     except (AttributeError, *_UNSTORABLE) as error:

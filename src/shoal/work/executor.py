@@ -10,14 +10,16 @@ from typing import IO
 import msgspec
 import structlog
 
-from shoal.api.blocked import LOOKED_AT
+from shoal.api.blocked import LOOKED_AT as LOOKED_AT_IF_BLOCKED
 from shoal.api.handler import Handler
+from shoal.api.page import Page
+from shoal.api.reading.meta_refresh import LOOKED_AT, refresh_url
 from shoal.api.scraper import Scraper
 from shoal.api.webhook_signature import DELIVERIES
 from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
-from shoal.core.task import Kind, Task
+from shoal.core.task import REDIRECTS, Kind, Task
 from shoal.core.url import join, same_site, site_of, without_credentials
 from shoal.errors import BadScraper, BadURL, EngineError, NeedsAnotherLease, TooLate
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response
@@ -30,7 +32,7 @@ from shoal.work.exits.adaptive_pace import Paces
 from shoal.work.exits.exit_blame import ExitBlame
 from shoal.work.options import WorkTiming
 from shoal.work.task.attempt import Attempt, Trouble
-from shoal.work.task.classify import REDIRECTS, WORTH_RETRYING, Classifier, because, trouble_of
+from shoal.work.task.classify import WORTH_RETRYING, Classifier, because, trouble_of
 from shoal.work.task.page_history import PageHistory
 from shoal.work.task.read_sitemap import SitemapReading
 from shoal.work.task.recollection import every_of, headers_of, jar_of
@@ -198,17 +200,21 @@ class Executor:
             response = await attempt.fetch(self._fetcher, _request(attempt, scraper, spool), robots)
             if attempt.recollection is not None:
                 response = attempt.recollection.confirmed(response)
-            if response.status not in REDIRECTS or "Location" not in response.headers:
+            onward = _onward(scraper, attempt, response)
+            if onward is None:
                 break
-            end = _follow(scraper, attempt, response)
+            end = _follow(scraper, attempt, response, onward)
             if end is not None:
                 return end
-        outcome = classify.answer(attempt.lease, response.status, response.headers, self._clock.now())
+        accepted = response.status >= 300 and _accepts(scraper, attempt, response)
+        outcome = classify.answer(
+            attempt.lease, response.status, response.headers, self._clock.now(), accepted=accepted
+        )
         if not isinstance(outcome, Snoozed):
             outcome = classify.looks_blocked(attempt.lease, _beginning(response, spool)) or outcome
         if isinstance(outcome, Snoozed):
             attempt.trouble = Trouble.LIMIT
-        elif response.status >= 500 and response.status in WORTH_RETRYING:
+        elif not accepted and response.status >= 500 and response.status in WORTH_RETRYING:
             attempt.trouble = Trouble.DOUBT
         if isinstance(outcome, Dead) and attempt.recollection is not None:
             attempt.recollection.miss(response.status, attempt.held.now)
@@ -241,7 +247,7 @@ def _beginning(response: Response, spool: IO[bytes] | None) -> bytes:
     if spool is None:
         return response.body
     spool.seek(0)
-    return spool.read(LOOKED_AT)
+    return spool.read(LOOKED_AT_IF_BLOCKED)
 
 
 def _learn_of_exits(attempt: Attempt) -> None:
@@ -275,7 +281,7 @@ def _request(attempt: Attempt, scraper: Scraper, spool: IO[bytes] | None) -> Fet
         extra.method,
         headers,
         extra.body,
-        scraper.timeout,
+        scraper.timeout if extra.timeout is None else extra.timeout / 1000,
         scraper.max_bytes if spool is None else LARGEST_SITEMAP,
         attempt.lease.exit,
         jar_of(attempt.task),
@@ -283,16 +289,30 @@ def _request(attempt: Attempt, scraper: Scraper, spool: IO[bytes] | None) -> Fet
     )
 
 
-def _follow(scraper: Scraper, attempt: Attempt, response: Response) -> Outcome | None:
+def _accepts(scraper: Scraper, attempt: Attempt, response: Response) -> bool:
+    task = attempt.task
+    return attempt.extra.kind is Kind.PAGE and scraper.accepts(response.status, task.handler, task.extra)
+
+
+def _onward(scraper: Scraper, attempt: Attempt, response: Response) -> str | None:
+    """Where an answer leads, as it says so; None = it is to be read."""
+    if response.status in REDIRECTS and "Location" in response.headers:
+        return None if _accepts(scraper, attempt, response) else response.headers["Location"]
+    if not scraper.meta_refresh or attempt.extra.kind is not Kind.PAGE or attempt.task.extra.follow is False:
+        return None
+    return refresh_url(Page(attempt.url, response.body[:LOOKED_AT], headers=response.headers))
+
+
+def _follow(scraper: Scraper, attempt: Attempt, response: Response, onward: str) -> Outcome | None:
     """One step of a redirect: on the same host the attempt goes on (None), elsewhere it becomes a task of its own."""
     here = attempt.url
     try:
-        url = join(here, response.headers["Location"])
+        url = join(here, onward)
     except BadURL as error:
         return Dead(because(Blame.URL, f"redirected to an address that cannot be fetched: {error.reason}"))
     if attempt.extra.redirects >= MOST_REDIRECTS:
         return Dead(Reason(Blame.URL, f"more than {MOST_REDIRECTS} redirects"))
-    attempt.move(url, response.status)
+    attempt.move(url, response)
     if same_site(here, url):
         if attempt.extra.kind is Kind.PAGE and not scraper.allowed(url):
             return Dropped(Reason(Blame.POLICY, f"redirected to {url}, which the scraper does not allow"))

@@ -23,7 +23,15 @@ from shoal.frontier.contract.cache import Cache
 from shoal.insight.audit import Robots
 from shoal.intake.admission import OUTSIDE, Refusal, Refused, may_lead_to, pool_of, to_task
 from shoal.work.task.recollection import Recollection
-from shoal.work.task.waypoint import Waypoint, as_get, read_waypoint, turns_to_get, waypoint_entry, waypoint_key
+from shoal.work.task.waypoint import (
+    Waypoint,
+    as_get,
+    hop_of,
+    read_waypoint,
+    turns_to_get,
+    waypoint_entry,
+    waypoint_key,
+)
 
 _OF_ONE_SITE = frozenset({"authorization", "cookie", "proxy-authorization"})
 """Headers that are meant for the site they were written for, and for no other that it redirects to."""
@@ -144,16 +152,19 @@ class Attempt:
         self.way = waypoint_entry(self.task, waypoint)
         self._arrive(waypoint)
 
-    def move(self, url: str, status: int) -> None:
-        """Go on at another address, with the method and body that go there."""
-        turned = turns_to_get(status, self.extra.method)
-        self._arrive(Waypoint(str(url), self.extra.redirects + 1, turned))
+    def move(self, url: str, response: Response) -> None:
+        """Go on at the address to which an answer leads, with the method and body that go there."""
+        turned = turns_to_get(response.status, self.extra.method)
+        history = (*self.extra.history, hop_of(self.url, response.status, response.headers))
+        self._arrive(Waypoint(str(url), self.extra.redirects + 1, turned, history))
         self.moved_to = self.url
 
     def _arrive(self, waypoint: Waypoint) -> None:
         first = self.extra.first_url or self.url
         extra = as_get(self.extra) if waypoint.as_get else self.extra
-        self.extra = msgspec.structs.replace(extra, redirects=waypoint.redirects, first_url=first)
+        self.extra = msgspec.structs.replace(
+            extra, redirects=waypoint.redirects, first_url=first, history=waypoint.history
+        )
         self.url = waypoint.url
         self._origin = None
 
@@ -170,6 +181,7 @@ class Attempt:
             extra,
             redirects=0,
             first_url=None,
+            history=(),
             detours=(),
             visits=extra.visits + 1,
             limits=0,
@@ -241,7 +253,7 @@ class Attempt:
                 return outcome, ()
             extra = msgspec.structs.replace(outcome.extra or self.task.extra, halfway=True)
             turned = self.extra.method != self.task.extra.method
-            waypoint = Waypoint(self.moved_to, self.extra.redirects, turned)
+            waypoint = Waypoint(self.moved_to, self.extra.redirects, turned, self.extra.history)
             return msgspec.structs.replace(outcome, extra=extra), (waypoint_entry(self.task, waypoint),)
         return outcome, () if self.way is None else (msgspec.structs.replace(self.way, ttl=0),)
 

@@ -144,7 +144,9 @@ class Recollection:
 
     def compare(self, response: Response) -> bool:
         """Whether the page says what it said at its last visit."""
-        if self._used and self._known is not None and self._known.rules == self._rules:
+        if response.status in GONE:
+            self._digest = None
+        elif self._used and self._known is not None and self._known.rules == self._rules:
             self._digest = self._known.digest
         else:
             self._digest = content_hash(response.body, response.headers, self._scraper.volatile)
@@ -153,6 +155,10 @@ class Recollection:
 
     def remember(self, response: Response, requests: int, now: Moment) -> None:
         """The page was read: keep what it said, and that it has changed if so. `requests`: how many it took."""
+        if response.status in GONE:
+            self.miss(response.status, now)
+            self._do_not_wait()
+            return
         if self._used and not requests and self.unchanged:
             return
         last = self._last

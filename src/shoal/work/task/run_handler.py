@@ -71,6 +71,7 @@ class HandlerRunner:
             headers=response.headers,
             request=to_request(task),
             depth=task.depth,
+            history=attempt.extra.history,
         )
         if attempt.recollection is not None:
             page.unchanged = attempt.recollection.compare(response)
@@ -125,7 +126,14 @@ class HandlerRunner:
 
 
 def _is_plain(request: Request) -> bool:
-    return request.dedup and request.kind is Kind.PAGE and request.method == "GET" and request.body is None
+    return (
+        request.dedup
+        and request.kind is Kind.PAGE
+        and request.method == "GET"
+        and request.body is None
+        and request.json is None
+        and request.form is None
+    )
 
 
 def _is_cancelled() -> bool:
