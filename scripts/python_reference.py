@@ -32,6 +32,8 @@ ORDER = (
     "Table",
     "Request",
     "FormFile",
+    "BasicAuth",
+    "DigestAuth",
     "Hop",
     "Sitemap",
     "Route",

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shoal.api.auth import BasicAuth, DigestAuth
 from shoal.api.form_encoding import FormFile
 from shoal.api.page import Page
 from shoal.api.reading.selecting import Element, Matches
@@ -64,8 +65,10 @@ __all__ = [
     "BadTarget",
     "BadURL",
     "BadWebhook",
+    "BasicAuth",
     "BeingMoved",
     "Client",
+    "DigestAuth",
     "Drop",
     "Duration",
     "Element",

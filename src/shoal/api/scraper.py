@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from shoal.api.allow import Allowed, url_filter
+from shoal.api.auth import Auth
 from shoal.api.handler import Handler, defined_at, name_of
 from shoal.api.options import LaneOptions, OptionCheck
 from shoal.api.page import Page
@@ -76,6 +77,8 @@ class Scraper:
     at what pace, and by which exits; the first that matches decides, and those of the settings come before these.
     `results_ttl`: how long items are kept after the run (None = until deleted).
     `max_bytes`: largest body that is read, after decompression (32 MiB). `headers`: sent with every request.
+    `auth`: a pair `("user", "password")` (HTTP Basic) or a `DigestAuth`, for the origins of `start` and for no other;
+    or a mapping of hosts to these (https alone, unless it says `http://…`).
     `accept`: statuses besides 2xx whose answers are handed to the handler, as `[404, 410]`; a rate limit stays one
     (429, 503 with Retry-After, and what is `blocked`). `redirects`: they are followed; else they are handed to the
     handler (True). `meta_refresh`: a page that sends its visitors on by `<meta http-equiv="refresh">` within 10 seconds
@@ -121,6 +124,7 @@ class Scraper:
         results_ttl: Duration | None = None,
         max_bytes: int = 32 * 1024 * 1024,
         headers: Mapping[str, str] | None = None,
+        auth: Auth | None = None,
         accept: Collection[int] = (),
         redirects: bool = True,
         meta_refresh: bool = False,
@@ -166,6 +170,7 @@ class Scraper:
         self.results_ttl = None if results_ttl is None else check.seconds("results_ttl", results_ttl, positive=True)
         self.max_bytes = check.count("max_bytes", max_bytes, least=1)
         self.headers = check.headers(headers)
+        self.auth = check.auth(auth, self.start_urls)
         self.accept = check.statuses("accept", accept)
         self.redirects = check.flag("redirects", redirects)
         self.meta_refresh = check.flag("meta_refresh", meta_refresh)

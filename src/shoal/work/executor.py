@@ -10,16 +10,14 @@ from typing import IO
 import msgspec
 import structlog
 
-from shoal.api.blocked import LOOKED_AT as LOOKED_AT_IF_BLOCKED
+from shoal.api.blocked import LOOKED_AT
 from shoal.api.handler import Handler
-from shoal.api.page import Page
-from shoal.api.reading.meta_refresh import LOOKED_AT, refresh_url
 from shoal.api.scraper import Scraper
 from shoal.api.webhook_signature import DELIVERIES
 from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
-from shoal.core.task import REDIRECTS, Kind, Task
+from shoal.core.task import Kind, Task
 from shoal.core.url import join, same_site, site_of, without_credentials
 from shoal.errors import BadScraper, BadURL, EngineError, NeedsAnotherLease, TooLate
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response
@@ -32,7 +30,9 @@ from shoal.work.exits.adaptive_pace import Paces
 from shoal.work.exits.exit_blame import ExitBlame
 from shoal.work.options import WorkTiming
 from shoal.work.task.attempt import Attempt, Trouble
+from shoal.work.task.authorization import Authorizations
 from shoal.work.task.classify import WORTH_RETRYING, Classifier, because, trouble_of
+from shoal.work.task.onward import accepts, onward
 from shoal.work.task.page_history import PageHistory
 from shoal.work.task.read_sitemap import SitemapReading
 from shoal.work.task.recollection import every_of, headers_of, jar_of
@@ -89,6 +89,7 @@ class Executor:
         self._tally = tally
         self._paces = Paces()
         self._exit_blame = ExitBlame()
+        self._authorizations = Authorizations()
         self._handlers = handlers
         for scraper in scrapers.values():
             if not scraper.obey_robots and scraper.name != DELIVERIES:  # these are wanted where they go
@@ -197,16 +198,36 @@ class Executor:
             await attempt.held.next_start()
             asked_at = self._clock.elapsed()
             robots = self._permission.witnessed(attempt) if scraper.obey_robots else Robots.IGNORED
-            response = await attempt.fetch(self._fetcher, _request(attempt, scraper, spool), robots)
+            request = self._request(attempt, scraper, spool)
+            response = await attempt.fetch(self._fetcher, request, robots)
+            if response.status == 401 and self._authorizations.can_answer(attempt, scraper, request, response):
+                continue
             if attempt.recollection is not None:
                 response = attempt.recollection.confirmed(response)
-            onward = _onward(scraper, attempt, response)
-            if onward is None:
+            leads_to = onward(scraper, attempt, response)
+            if leads_to is None:
                 break
-            end = _follow(scraper, attempt, response, onward)
+            end = _follow(scraper, attempt, response, leads_to)
             if end is not None:
                 return end
-        accepted = response.status >= 300 and _accepts(scraper, attempt, response)
+        outcome = self._meaning(attempt, scraper, classify, response, spool)
+        self._exit_blame.answered(attempt.lease)
+        _learn_of_exits(attempt)
+        if scraper.adaptive:
+            took = None if response.status >= 500 else self._clock.elapsed() - asked_at
+            self._pace(attempt, scraper, took)
+        return outcome or response
+
+    def _meaning(
+        self,
+        attempt: Attempt,
+        scraper: Scraper,
+        classify: Classifier,
+        response: Response,
+        spool: IO[bytes] | None,
+    ) -> Outcome | None:
+        """How the task ends by the answer itself; None = it is to be read."""
+        accepted = response.status >= 300 and accepts(scraper, attempt, response)
         outcome = classify.answer(
             attempt.lease, response.status, response.headers, self._clock.now(), accepted=accepted
         )
@@ -218,12 +239,7 @@ class Executor:
             attempt.trouble = Trouble.DOUBT
         if isinstance(outcome, Dead) and attempt.recollection is not None:
             attempt.recollection.miss(response.status, attempt.held.now)
-        self._exit_blame.answered(attempt.lease)
-        _learn_of_exits(attempt)
-        if scraper.adaptive:
-            took = None if response.status >= 500 else self._clock.elapsed() - asked_at
-            self._pace(attempt, scraper, took)
-        return outcome or response
+        return outcome
 
     async def _sitemap(self, attempt: Attempt, scraper: Scraper, classify: Classifier) -> Outcome:
         if attempt.url == robots_url(attempt.origin):
@@ -238,6 +254,25 @@ class Executor:
             outcome = await self._sitemaps.read(scraper, attempt, body)
             return self._again(attempt, scraper, outcome) if isinstance(outcome, Done) else outcome
 
+    def _request(self, attempt: Attempt, scraper: Scraper, spool: IO[bytes] | None) -> Fetch:
+        extra = attempt.extra
+        headers = headers_of(extra, scraper) if scraper.headers or extra.headers else {}
+        if attempt.recollection is not None:
+            headers |= attempt.recollection.validators(attempt.url, headers)
+        if scraper.auth:
+            headers |= self._authorizations.header(scraper, attempt.url, extra.method, headers)
+        return Fetch(
+            attempt.url,
+            extra.method,
+            headers,
+            extra.body,
+            scraper.timeout if extra.timeout is None else extra.timeout / 1000,
+            scraper.max_bytes if spool is None else LARGEST_SITEMAP,
+            attempt.lease.exit,
+            jar_of(attempt.task),
+            spool,
+        )
+
     def _pace(self, attempt: Attempt, scraper: Scraper, took: float | None) -> None:
         asked_for = max(millis(scraper.delay), attempt.crawl_delay or 0)
         attempt.pace = self._paces.advise(attempt.lease.task.site, asked_for, attempt.lease.delay, took)
@@ -247,7 +282,7 @@ def _beginning(response: Response, spool: IO[bytes] | None) -> bytes:
     if spool is None:
         return response.body
     spool.seek(0)
-    return spool.read(LOOKED_AT_IF_BLOCKED)
+    return spool.read(LOOKED_AT)
 
 
 def _learn_of_exits(attempt: Attempt) -> None:
@@ -271,43 +306,11 @@ def _paced(attempt: Attempt, delay: Millis | None) -> bool:
     return True
 
 
-def _request(attempt: Attempt, scraper: Scraper, spool: IO[bytes] | None) -> Fetch:
-    extra = attempt.extra
-    headers = headers_of(extra, scraper) if scraper.headers or extra.headers else {}
-    if attempt.recollection is not None:
-        headers |= attempt.recollection.validators(attempt.url, headers)
-    return Fetch(
-        attempt.url,
-        extra.method,
-        headers,
-        extra.body,
-        scraper.timeout if extra.timeout is None else extra.timeout / 1000,
-        scraper.max_bytes if spool is None else LARGEST_SITEMAP,
-        attempt.lease.exit,
-        jar_of(attempt.task),
-        spool,
-    )
-
-
-def _accepts(scraper: Scraper, attempt: Attempt, response: Response) -> bool:
-    task = attempt.task
-    return attempt.extra.kind is Kind.PAGE and scraper.accepts(response.status, task.handler, task.extra)
-
-
-def _onward(scraper: Scraper, attempt: Attempt, response: Response) -> str | None:
-    """Where an answer leads, as it says so; None = it is to be read."""
-    if response.status in REDIRECTS and "Location" in response.headers:
-        return None if _accepts(scraper, attempt, response) else response.headers["Location"]
-    if not scraper.meta_refresh or attempt.extra.kind is not Kind.PAGE or attempt.task.extra.follow is False:
-        return None
-    return refresh_url(Page(attempt.url, response.body[:LOOKED_AT], headers=response.headers))
-
-
-def _follow(scraper: Scraper, attempt: Attempt, response: Response, onward: str) -> Outcome | None:
+def _follow(scraper: Scraper, attempt: Attempt, response: Response, leads_to: str) -> Outcome | None:
     """One step of a redirect: on the same host the attempt goes on (None), elsewhere it becomes a task of its own."""
     here = attempt.url
     try:
-        url = join(here, onward)
+        url = join(here, leads_to)
     except BadURL as error:
         return Dead(because(Blame.URL, f"redirected to an address that cannot be fetched: {error.reason}"))
     if attempt.extra.redirects >= MOST_REDIRECTS:

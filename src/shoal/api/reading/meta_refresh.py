@@ -19,7 +19,7 @@ LOOKED_AT = 65_536
 """Bytes from the beginning of a page in which it says so."""
 
 _CONTENT = re.compile(
-    r"""(\d{1,9})[\d.]*(?:\s*[;,]\s*|\s+)(?:url\s*=\s*)?(?:"([^"]*)(?:".*)?|'([^']*)(?:'.*)?|([^"'].*))""",
+    r"""(\d{1,9})[\d.]*(?:\s*[;,]\s*|\s+)(?:url\s*=\s*)?+(?:"([^"]*)(?:".*)?|'([^']*)(?:'.*)?|([^"'].*|))""",
     re.IGNORECASE | re.DOTALL,
 )
 _INSIDE = frozenset({"noscript", "template"})
@@ -32,7 +32,7 @@ def refresh_url(page: Page) -> str | None:
     for meta in page.css('meta[http-equiv="refresh" i]'):
         said = _CONTENT.fullmatch((attribute(meta, "content") or "")[:10_000].strip())
         if said is not None and int(said[1]) <= MOST_SECONDS and not _is_inside(meta):
-            url = page.url_for(said[2] or said[3] or said[4] or "")
+            url = page.url_for(said[2] or said[3] or said[4] or page.url)
             return None if url == page.url else url
     return None
 

@@ -63,7 +63,8 @@ class Recollection:
         self._largest = largest
         self._has_cookies = has_cookies
         self._url = accepted_url(task.url, task.extra)
-        self._key = identity(scraper.name, extra.method, self._url, extra.body, headers_of(extra, scraper).items())
+        said = [*headers_of(extra, scraper).items(), *_known_as(scraper)]
+        self._key = identity(scraper.name, extra.method, self._url, extra.body, said)
         self._rules = rules_of(scraper.volatile)
         self._last: Seen | None = None
         self._known: StoredAnswer | None = None
@@ -231,6 +232,11 @@ class Recollection:
         if not stored.validators:
             return cache
         return max(cache, ANSWER_KEPT, 2 * (every_of(self._task, self._scraper) or 0))
+
+
+def _known_as(scraper: Scraper) -> list[tuple[str, str]]:
+    """Who asks, as far as that decides what is answered."""
+    return [(f"auth {origin}", f"{who.user}:{who.password}") for origin, who in scraper.auth.items()]
 
 
 def headers_of(extra: Extra, scraper: Scraper) -> dict[str, str]:
