@@ -51,7 +51,8 @@ def test_an_entry_that_cannot_be_used_is_named_with_its_option(option: str, valu
 def test_all_that_a_request_can_say_is_said_by_follow() -> None:
     said: dict[str, Any] = {
         "data": 1, "group": "g", "priority": 2, "lane": "bulk", "ttl": 3, "dedup": False, "every": 4,
-        "headers": {"A": "b"}, "cookies": {"c": "d"}, "timeout": 5, "accept": [404], "redirects": False, "method": "PUT", "json": {"e": 1},
+        "headers": {"A": "b"}, "cookies": {"c": "d"}, "timeout": 5, "accept": [404], "redirects": False,
+        "method": "PUT", "json": {"e": 1},
     }  # fmt: skip
     [request, *_] = page().follow("a", "detail", **said)
     assert request == Request("https://x.example/a/1", "detail", **said)
