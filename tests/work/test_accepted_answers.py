@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from shoal import Page, Request, Scraper
+from shoal.core.outcome import Blame
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.insight.changes import ChangeKind, changes_since
 from shoal.testing.hostile.call import Call
@@ -67,10 +68,21 @@ class TestAccept:
         assert sorted((item["status"], item["h1"]) for item in crawled.items) == [(200, "at last"), (503, "too much")]
         assert crawled.counters.retries == 0
 
+    async def test_a_handler_that_fails_with_an_accepted_answer_has_failed_and_not_its_site(
+        self, engine: SqliteEngine, site: HostileSite
+    ) -> None:
+        scraper = Scraper("test", delay=0.0, obey_robots=False, accept=[500], start=[site.url("/status/500")])
+        scraper.page(lambda page: page.json("none"))
+        letter = (await crawl(engine, scraper)).only_death
+        assert (letter.reason.blame, letter.reason.text[:10]) == (Blame.HANDLER, "ValueError")
+
     async def test_a_page_that_is_gone_is_one_for_changes_too(self, engine: SqliteEngine, site: HostileSite) -> None:
-        scraper = reader(accept=[404], changes=True)
-        for visit in ("a", "b", "c"):
-            await crawl(engine, scraper, visit, urls=[site.url("/fading/404/2/2/x")])
+        scraper = Scraper("test", delay=0.0, obey_robots=False, accept=[404], changes=True)
+        scraper.page(lambda page: {"status": page.status, "unchanged": page.unchanged})
+        told = []
+        for visit in ("a", "b", "c", "d"):
+            told += (await crawl(engine, scraper, visit, urls=[site.url("/fading/404/2/3/x")])).items
+        assert [item["unchanged"] for item in told] == [False, False, True, False]
         changes = await changes_since(engine.reader, ["test"])
         assert [change.kind for change in changes.changes] == [ChangeKind.NEW, ChangeKind.GONE, ChangeKind.NEW]
 
@@ -184,15 +196,18 @@ class TestRequests:
         scraper.start_urls = (Request(site.url("/delay/60000"), timeout="200ms"), Request(site.url("/status/200")))
         crawled = await crawl(engine, scraper)
         assert (sorted(crawled.dead), len(crawled.items)) == (["/delay/60000"], 1)
+        assert "0.2 s" in crawled.only_death.reason.text
 
     async def test_the_same_page_with_other_bodies_is_asked_for_each_and_with_the_same_once(
         self, engine: SqliteEngine, site: HostileSite
     ) -> None:
         scraper = Scraper("test", delay=0.0, obey_robots=False, start=[site.url("/json")])
+        scraper.page(lambda page: page.follow_url("/echo", "ask"))
 
-        @scraper.page
+        @scraper.page("ask")
         def ask(page: Page) -> object:
-            return [page.follow_url("/echo", "read", json={"page": page_number % 2}) for page_number in range(4)]
+            """The URL is known to the run by now."""
+            return [page.follow_url("/echo", "read", json={"page": number % 2}) for number in range(4)]
 
         scraper.page("read")(lambda page: {"body": page.json("body")})
         crawled = await crawl(engine, scraper)

@@ -97,27 +97,28 @@ async def test_a_challenge_is_answered_on_the_same_clock_and_remembered(
     assert "secret" not in str(digest.sent)
 
 
-async def test_a_site_that_wants_a_new_answer_every_time_gets_it(engine: SqliteEngine, site: HostileSite) -> None:
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_a_site_that_wants_a_new_answer_every_time_gets_it(
+    engine: SqliteEngine, site: HostileSite, concurrency: int
+) -> None:
     DigestSite(site, lives=1)
-    urls = [site.url(f"/digest/{n}") for n in range(3)]
-    crawled = await crawl(engine, asking(start=urls, auth=DigestAuth("me", "secret")))
-    assert len(crawled.items) == 3
-
-
-async def test_a_wrong_password_is_not_tried_on_and_on(engine: SqliteEngine, site: HostileSite) -> None:
-    digest = DigestSite(site, known="other")
-    crawled = await crawl(engine, asking(start=[site.url("/digest/1")], auth=DigestAuth("me", "secret")))
-    assert crawled.only_death.reason.text == "HTTP 401"
-    assert len(digest.sent) == 2
-
-
-async def test_a_site_without_end_of_challenges_is_given_up(engine: SqliteEngine, site: HostileSite) -> None:
-    """Leases that overlap allow no further request, so that each answer comes with a new lease: attempts bound it."""
-    digest = DigestSite(site, lives=0)
-    scraper = asking(start=[site.url("/digest/1")], auth=DigestAuth("me", "secret"), delay=0.01, concurrency=3)
+    urls = [site.url(f"/digest/{n}") for n in range(6)]
+    scraper = asking(start=urls, auth=DigestAuth("me", "secret"), delay=0.02, concurrency=concurrency, attempts=1)
     crawled = await crawl(engine, scraper)
-    assert crawled.only_death.reason.text.startswith("HTTP 401")
-    assert len(digest.sent) <= 4
+    assert (len(crawled.items), crawled.dead) == (6, {})
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_a_wrong_password_is_not_tried_on_and_on(
+    engine: SqliteEngine, site: HostileSite, concurrency: int
+) -> None:
+    """Also where several ask at once, and each of them is told something new."""
+    digest = DigestSite(site, known="other")
+    urls = [site.url(f"/digest/{n}") for n in range(3)]
+    scraper = asking(start=urls, auth=DigestAuth("me", "secret"), delay=0.01, concurrency=concurrency)
+    crawled = await crawl(engine, scraper)
+    assert {letter.reason.text for letter in crawled.dead.values()} == {"HTTP 401"}
+    assert len(digest.sent) <= 2 * len(urls) * concurrency
 
 
 async def test_a_digest_is_for_its_origin_alone(engine: SqliteEngine, site: HostileSite) -> None:

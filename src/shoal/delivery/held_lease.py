@@ -178,11 +178,6 @@ class HeldLease:
         """Whether it is not too late for its first request."""
         return not self.is_over and self._clock.elapsed() + self._shift <= self.lease.start_by
 
-    @property
-    def may_ask_again(self) -> bool:
-        """Whether a further request can be made under this lease, in its turn."""
-        return not self.delay or (self.lease.exclusive and self.delay <= PATIENCE)
-
     def settlement(self, outcome: Outcome, **learned: Any) -> Settlement:
         """The end of this lease, with its requests; `learned`: further fields of a Settlement, as `crawl_delay`."""
         task = self.lease.task

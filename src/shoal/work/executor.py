@@ -198,9 +198,8 @@ class Executor:
             await attempt.held.next_start()
             asked_at = self._clock.elapsed()
             robots = self._permission.witnessed(attempt) if scraper.obey_robots else Robots.IGNORED
-            request = self._request(attempt, scraper, spool)
-            response = await attempt.fetch(self._fetcher, request, robots)
-            if response.status == 401 and self._authorizations.can_answer(attempt, scraper, request, response):
+            response = await attempt.fetch(self._fetcher, self._request(attempt, scraper, spool), robots)
+            if response.status == 401 and self._authorizations.can_answer(attempt, scraper, response):
                 continue
             if attempt.recollection is not None:
                 response = attempt.recollection.confirmed(response)
@@ -260,7 +259,7 @@ class Executor:
         if attempt.recollection is not None:
             headers |= attempt.recollection.validators(attempt.url, headers)
         if scraper.auth:
-            headers |= self._authorizations.header(scraper, attempt.url, extra.method, headers)
+            headers |= self._authorizations.header(attempt, scraper, headers)
         return Fetch(
             attempt.url,
             extra.method,

@@ -69,11 +69,12 @@ class Attempt:
     `refusals`: links that were met and will not be followed, by why.
     `recollection`: what is remembered of the page; None = nothing is, nor will be.
     `made`: the requests that are over, for the log. `trouble`: None = none. `entries`: what is to be remembered of it.
-    `way`: what the cache has of where leases before have led it. `challenges`: how often it was asked who it is.
+    `way`: what the cache has of where leases before have led it. `answers_first`: its last request
+    was the first answer to a challenge (401).
     """
 
     __slots__ = (
-        "_origin", "challenges", "crawl_delay", "duplicates", "entries", "exits_failed", "exits_ok", "extra", "held",
+        "_origin", "answers_first", "crawl_delay", "duplicates", "entries", "exits_failed", "exits_ok", "extra", "held",
         "lease", "least_delay", "made", "moved_to", "pace", "recollection", "refusals", "task", "trouble", "url", "way",
     )  # fmt: skip
 
@@ -97,7 +98,7 @@ class Attempt:
         self.entries: tuple[Entry, ...] = ()
         self.refusals: Counter[Refusal] = Counter()
         self.duplicates = 0
-        self.challenges = 0
+        self.answers_first = False
 
     @property
     def origin(self) -> str:
