@@ -1,0 +1,1 @@
+-- Sites are released as a whole, and jobs have a deadline (functions only).
