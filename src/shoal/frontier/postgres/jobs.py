@@ -54,8 +54,8 @@ class PostgresJobs:
         rows = await self._connections.rows("read_jobs", self._now(), list(known), list(known.values()))
         return [_status(*row) for row in rows]
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        rows = await self._connections.rows("read_results", self._now(), list(job_ids))
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
+        rows = await self._connections.rows("read_results", self._now(), list(job_ids), most_bytes)
         return items_by_job(rows, most)
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:

@@ -1,0 +1,2 @@
+-- No table changes: results are bounded in bytes.
+SELECT 1;
