@@ -43,6 +43,7 @@ from shoal.errors import (
     TorFailed,
     UnknownJob,
     UnknownRun,
+    Unstorable,
     UsageError,
 )
 
@@ -108,6 +109,7 @@ __all__ = [
     "TorFailed",
     "UnknownJob",
     "UnknownRun",
+    "Unstorable",
     "UsageError",
     "__version__",
     "open_leases",

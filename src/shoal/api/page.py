@@ -98,7 +98,7 @@ class Page(Selecting):
             if self._is_utf8():
                 self._text = self.body.removeprefix(_UTF8_MARK).decode()
             else:
-                from shoal.core.charset import decode_as  # noqa: PLC0415 - seldom needed
+                from shoal.core.charsets.decoding import decode_as  # noqa: PLC0415 - seldom needed
 
                 self._text, self._encoding = decode_as(self.body, self.headers)
         return self._text

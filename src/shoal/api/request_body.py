@@ -27,7 +27,8 @@ class Written(NamedTuple):
 def written(request: Request) -> Written:
     """Method, headers and body of a request. With `json` or `form` the method is POST unless another is named.
 
-    Raises ValueError with a phrase for what cannot be sent, and TypeError or AttributeError for what is of no type.
+    Raises ValueError with a phrase for what cannot be sent, UnicodeError for text with half a character, and TypeError
+    or AttributeError for what is of no type.
     """
     headers = dict(request.headers) if request.headers else {}
     named = {name.lower() for name in headers}
@@ -57,6 +58,8 @@ def _encoded(request: Request) -> tuple[bytes, str]:
         return encoded_form(entries, MULTIPART if has_files else URLENCODED)
     try:
         return msgspec.json.encode(request.json), "application/json"
+    except UnicodeError:  # half a character, as pages may have it
+        raise
     except _UNENCODABLE as error:
         raise ValueError(f"its json cannot be put into JSON: {error}") from None
 

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborNode
 from shoal.api.form_encoding import MULTIPART, PLAIN, URLENCODED, Entry, FormFile, encoded_form, urlencoded, values_of
 from shoal.api.reading.form_owners import FormOwners
 from shoal.api.reading.pseudo_elements import attribute
-from shoal.core.charset_labels import USER_DEFINED, codec_of
+from shoal.core.charsets.labels import USER_DEFINED, codec_of
 from shoal.core.url import Resolver, normalise
 from shoal.errors import BadURL
 
