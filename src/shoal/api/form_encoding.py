@@ -26,13 +26,13 @@ class FormFile(msgspec.Struct, frozen=True):
     content_type: str = "application/octet-stream"
 
 
-Entry = tuple[str, str | FormFile]
+FormEntry = tuple[str, str | FormFile]
 """One field of a form on its way, of which several may have the same name."""
 
 FormFields = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
-def entries_of(fields: FormFields) -> list[Entry]:
+def entries_of(fields: FormFields) -> list[FormEntry]:
     """Fields as entries: a value is a text, a number, a FormFile, a list of these, or None (not sent).
 
     Raises ValueError for all else, naming the field.
@@ -63,7 +63,7 @@ def text_of(name: object, value: object) -> str:
     raise ValueError(f"the field {name!r} of a form cannot be {value!r}: it takes texts, numbers, FormFiles and lists")
 
 
-def encoded_form(entries: Sequence[Entry], enctype: str = URLENCODED, charset: str = "utf-8") -> tuple[bytes, str]:
+def encoded_form(entries: Sequence[FormEntry], enctype: str = URLENCODED, charset: str = "utf-8") -> tuple[bytes, str]:
     """The body, and its Content-Type. Characters that the charset does not have are sent as `&#…;`, as browsers do."""
     if enctype == MULTIPART:
         return _multipart(entries, charset)
@@ -73,12 +73,12 @@ def encoded_form(entries: Sequence[Entry], enctype: str = URLENCODED, charset: s
     return urlencoded(entries, charset).encode(), URLENCODED
 
 
-def urlencoded(entries: Sequence[Entry], charset: str = "utf-8") -> str:
+def urlencoded(entries: Sequence[FormEntry], charset: str = "utf-8") -> str:
     """The entries as a query. Of a file only its name is sent."""
     return "&".join(f"{_escaped(name, charset)}={_escaped(_named(value), charset)}" for name, value in entries)
 
 
-def _multipart(entries: Sequence[Entry], charset: str) -> tuple[bytes, str]:
+def _multipart(entries: Sequence[FormEntry], charset: str) -> tuple[bytes, str]:
     parts = []
     for name, value in entries:
         head = _in(f'Content-Disposition: form-data; name="{_quoted(_broken(name))}"', charset)

@@ -16,8 +16,8 @@ from shoal.api.reading.json_reading import json_text, search_json
 from shoal.api.reading.links import DOWNLOADED, FOLLOWED, References
 from shoal.api.reading.pseudo_elements import attribute
 from shoal.api.reading.selecting import Element, Selecting, bad_selector, select_nodes
+from shoal.api.reading.targets import check_is_selector, given_urls
 from shoal.api.request import Request, RequestOptions, TaskOptions
-from shoal.api.targets import check_is_selector, given_urls
 from shoal.core.task import Hop, Kind
 from shoal.core.url import NormalURL, Resolver
 from shoal.errors import BadScraper, BadURL

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal import FormFile, Request
-from shoal.api.form_encoding import MULTIPART, PLAIN, Entry, encoded_form
+from shoal.api.form_encoding import MULTIPART, PLAIN, FormEntry, encoded_form
 from shoal.api.request_body import Written, written
 
 URL = "https://x.example/"
@@ -47,7 +47,7 @@ async def read_multipart(body: bytes, content_type: str) -> list[tuple[str | Non
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=6))
-def test_what_is_urlencoded_is_read_back(entries: list[Entry]) -> None:
+def test_what_is_urlencoded_is_read_back(entries: list[FormEntry]) -> None:
     body, kind = encoded_form(entries)
     assert kind == "application/x-www-form-urlencoded"
     read = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(entries), max_num_fields=10)
@@ -56,7 +56,7 @@ def test_what_is_urlencoded_is_read_back(entries: list[Entry]) -> None:
 
 @given(st.lists(st.tuples(NAMES, TEXTS | FILES), min_size=1, max_size=5))
 @settings(deadline=None, max_examples=60)
-def test_what_is_multipart_is_read_back_files_and_all(entries: list[Entry]) -> None:
+def test_what_is_multipart_is_read_back_files_and_all(entries: list[FormEntry]) -> None:
     body, kind = encoded_form(entries, MULTIPART)
     parts = asyncio.run(read_multipart(body, kind))
     assert [(content, of) for _, _, content, of in parts] == [
@@ -71,7 +71,7 @@ def test_what_is_multipart_is_read_back_files_and_all(entries: list[Entry]) -> N
 
 
 async def test_the_names_of_a_multipart_form_are_read_back() -> None:
-    entries: list[Entry] = [("a b", "1"), ("ü", "☃"), ("f", FormFile("dir/é.png", b"\0\r\n--x", "image/png"))]
+    entries: list[FormEntry] = [("a b", "1"), ("ü", "☃"), ("f", FormFile("dir/é.png", b"\0\r\n--x", "image/png"))]
     parts = await read_multipart(*encoded_form(entries, MULTIPART))
     assert [(name, filename) for name, filename, _, _ in parts] == [("a b", None), ("ü", None), ("f", "dir/é.png")]
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from shoal.api.form_encoding import MULTIPART, PLAIN, URLENCODED, Entry, FormFile, encoded_form, urlencoded, values_of
+from shoal.api.form_encoding import (
+    MULTIPART,
+    PLAIN,
+    URLENCODED,
+    FormEntry,
+    FormFile,
+    encoded_form,
+    urlencoded,
+    values_of,
+)
 from shoal.api.reading.form_owners import FormOwners
 from shoal.api.reading.pseudo_elements import attribute
 from shoal.core.charsets.labels import USER_DEFINED, codec_of
@@ -112,7 +121,7 @@ def _charset(form: LexborNode, of_page: str) -> str:
 
 def _entries(
     controls: Iterable[LexborNode], values: Mapping[str, Any], pressed: LexborNode | None, charset: str
-) -> list[Entry]:
+) -> list[FormEntry]:
     """The form's entry list, with `values` in the places of the fields they name, and behind them what has none."""
     fields = [field for node in controls for field in _fields(node, pressed, charset)]
     fields = _one_of_each_group(fields)
@@ -120,7 +129,7 @@ def _entries(
         name: [] if value is False else [_own(fields, name)] if value is True else values_of(name, value)
         for name, value in values.items()
     }
-    entries: list[Entry] = []
+    entries: list[FormEntry] = []
     for name, sent, _ in fields:
         entries += [(name, value) for value in given.get(name, sent)]
         if name in given:

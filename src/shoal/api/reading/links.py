@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborNode
 
 from shoal.api.reading.pseudo_elements import attribute
 from shoal.api.reading.selecting import Element
-from shoal.api.targets import not_a_target
+from shoal.api.reading.targets import not_a_target
 
 FOLLOWED = ("href", "src")
 DOWNLOADED = ("src", "href", "data-src")
