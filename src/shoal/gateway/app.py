@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -13,13 +12,14 @@ from starlette.exceptions import HTTPException
 
 from shoal.core import log_events
 from shoal.gateway.http import fast_routes
-from shoal.gateway.http.answer import Answer, Problem, unavailable
+from shoal.gateway.http.answer import Answer, Problem
 from shoal.gateway.http.asgi import CLOSE, Receive, Scope, Send, UnfinishedBodies, read_body, send_answer
 from shoal.gateway.http.caller import ClientGone, caller_of
 from shoal.gateway.http.files import Files, folder_of_ours
 from shoal.gateway.http.openapi import Documentation
 from shoal.gateway.http.perimeter import Entry, Perimeter, Place
 from shoal.gateway.http.routes import KEY, routes
+from shoal.gateway.http.unread_answers import RoomFor, check_room
 from shoal.gateway.http.visitors import Visitors
 from shoal.gateway.limits.keyring import require
 from shoal.gateway.limits.keys import Scope as KeyScope
@@ -31,16 +31,13 @@ TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "
 """First steps of paths that are ours: a scraper of such a name is served by `POST /jobs` only."""
 
 KINDS = {404: "not-found", 405: "method-not-allowed"}
-LARGE = 64 * 1024
-"""Bytes of an answer that the system may not take at once."""
-
 log = structlog.get_logger("shoal")
 
 
 class Gateway:
     """The ASGI application. `room_for`: whether so many bytes can be held for a client that may be slow to read."""
 
-    def __init__(self, service: GatewayService, room_for: Callable[[int], bool] = lambda _: True) -> None:
+    def __init__(self, service: GatewayService, room_for: RoomFor = lambda _: True) -> None:
         options = service.options
         self._service = service
         self._named = {name for name, each in service.served.items() if each.scraper.input and name not in TAKEN}
@@ -54,7 +51,7 @@ class Gateway:
         )
         self._unfinished = UnfinishedBodies()
         self._room_for = room_for
-        self._ordinary = ordinary_app(service, self._metrics, self._named)
+        self._ordinary = ordinary_app(service, self._metrics, self._named, room_for)
         self._our_files = folder_of_ours()
         self._files = None if options.static is None else Files(directory=options.static, html=True)
 
@@ -66,6 +63,7 @@ class Gateway:
             if found is None:
                 await self._elsewhere(entry, scope, receive, self._counting(send, heard=caller_of(scope).heard))
                 return
+            check_room(self._room_for, found.body)
             answer = found
         except Problem as problem:
             answer = self._turned_away(scope, problem) if problem.status == 503 else problem.answer()
@@ -74,8 +72,6 @@ class Gateway:
         except Exception:
             log.exception(log_events.GATEWAY_FAILED, route=route)
             answer = broken().answer()
-        if len(answer.body) > LARGE and not self._room_for(len(answer.body)):
-            answer = self._turned_away(scope, unavailable("overloaded", "Too many answers are not being read.", 5))
         self._metrics.count(route, answer.status)
         await send_answer(send, answer, None if caller_of(scope).heard else receive)
 
@@ -141,7 +137,7 @@ class Gateway:
         return counted
 
 
-def application(service: GatewayService, room_for: Callable[[int], bool] = lambda _: True) -> Any:
+def application(service: GatewayService, room_for: RoomFor = lambda _: True) -> Any:
     """The gateway as a server runs it."""
     gateway = Gateway(service, room_for)
     if not service.options.cors:
@@ -156,10 +152,10 @@ def application(service: GatewayService, room_for: Callable[[int], bool] = lambd
     )
 
 
-def ordinary_app(service: GatewayService, metrics: Metrics, named: set[str]) -> FastAPI:
+def ordinary_app(service: GatewayService, metrics: Metrics, named: set[str], room_for: RoomFor) -> FastAPI:
     """What is not in a hurry. No route of it takes a body, and a path leads to one or it does not."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    app.include_router(routes(service, metrics, Documentation(service.served, named)))
+    app.include_router(routes(service, metrics, Documentation(service.served, named), room_for))
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_bad_request)

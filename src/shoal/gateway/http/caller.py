@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 CALLER = "shoal.caller"
 """Where the scope of a request has it."""
@@ -35,12 +35,6 @@ class Caller:
         """Raise ClientGone if there is nobody to answer."""
         if self.gone:
             raise ClientGone
-
-
-class Unread(Protocol):
-    """What is asked before a large answer is written."""
-
-    def room_for(self, size: int) -> bool: ...
 
 
 def caller_of(scope: Mapping[str, Any]) -> Caller:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from shoal.core.clock import Clock
+from shoal.gateway.http.answer import unavailable
 
 MOST_UNREAD = 64 * 1024 * 1024
 """Bytes of answers that one process holds for clients that do not take them."""
@@ -15,6 +17,19 @@ DROPPED_AFTER = 5.0
 TAKE_WITHIN = 30.0
 SLOWEST = 1024
 """Within so many seconds a client takes all, or as many bytes for each of them."""
+
+
+LARGE = 64 * 1024
+"""Bytes of an answer that the system may not take at once."""
+
+RoomFor = Callable[[int], bool]
+"""Whether so many bytes can be held for a client that may be slow to read."""
+
+
+def check_room(room_for: RoomFor, answer: bytes) -> None:
+    """Raise Problem 503 if this answer cannot be held until it is taken."""
+    if len(answer) > LARGE and not room_for(len(answer)):
+        raise unavailable("overloaded", "Too many answers are not being read.", 5)
 
 
 class UnreadAnswers:
