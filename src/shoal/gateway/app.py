@@ -14,17 +14,17 @@ from shoal.core import log_events
 from shoal.gateway.http import fast_routes
 from shoal.gateway.http.answer import Answer, Problem
 from shoal.gateway.http.asgi import CLOSE, Receive, Scope, Send, UnfinishedBodies, read_body, send_answer
-from shoal.gateway.http.caller import ClientGone, caller_of
 from shoal.gateway.http.files import Files, folder_of_ours
 from shoal.gateway.http.openapi import Documentation
-from shoal.gateway.http.perimeter import Entry, Perimeter, Place
 from shoal.gateway.http.routes import KEY, routes
-from shoal.gateway.http.unread_answers import RoomFor, check_room
-from shoal.gateway.http.visitors import Visitors
 from shoal.gateway.limits.keyring import require
 from shoal.gateway.limits.keys import Scope as KeyScope
 from shoal.gateway.limits.retry_spread import LOOKS, SUBMISSIONS, RetrySpread
 from shoal.gateway.metrics import Metrics
+from shoal.gateway.perimeter.caller import ClientGone, caller_of
+from shoal.gateway.perimeter.perimeter import AdmittedRequest, Destination, Perimeter
+from shoal.gateway.perimeter.unread_answers import RoomFor, check_room
+from shoal.gateway.perimeter.visitors import Visitors
 from shoal.gateway.service import GatewayService
 
 TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "openapi.json", "static"})
@@ -75,10 +75,10 @@ class Gateway:
         self._metrics.count(route, answer.status)
         await send_answer(send, answer, None if caller_of(scope).heard else receive)
 
-    async def _fast(self, entry: Entry, scope: Scope, receive: Receive) -> tuple[str, Answer | None]:
+    async def _fast(self, entry: AdmittedRequest, scope: Scope, receive: Receive) -> tuple[str, Answer | None]:
         """The answer, if the request is for a fast route, and what the route is called in figures."""
         service, key, path, method = self._service, entry.key, entry.path, entry.method
-        if entry.place is not Place.ROUTE:
+        if entry.place is not Destination.ROUTE:
             return "other", None
         first, _, rest = path[1:].partition("/")
         if rest and "/" not in rest and first in ("results", "jobs"):
@@ -97,29 +97,29 @@ class Gateway:
             raise _only(b"POST")
         return "other", None
 
-    async def _body(self, entry: Entry, scope: Scope, receive: Receive) -> bytes:
+    async def _body(self, entry: AdmittedRequest, scope: Scope, receive: Receive) -> bytes:
         """The body of a submission, which nobody waits for if it would be refused anyway."""
         require(entry.key, KeyScope.SUBMIT)
         self._service.submissions.check()
         return await read_body(scope, receive, self._service.options.max_body, unfinished=self._unfinished)
 
-    async def _elsewhere(self, entry: Entry, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _elsewhere(self, entry: AdmittedRequest, scope: Scope, receive: Receive, send: Send) -> None:
         """To FastAPI, which has ordinary routes and nothing else, or to a file."""
         meant = {**scope, "path": entry.path, "method": entry.method, KEY: entry.key}
         try:
             match entry.place:
-                case Place.ROUTE:
+                case Destination.ROUTE:
                     await self._ordinary(meant, receive, send)
-                case Place.OUR_FILES:
+                case Destination.OUR_FILES:
                     await self._our_files({**meant, "path": entry.path.removeprefix("/static")}, receive, send)
-                case Place.FILES if self._files is not None:
+                case Destination.FILES if self._files is not None:
                     await self._files(meant, receive, send)
         except HTTPException as error:
             raise http_problem(error) from None
         except (ClientGone, Problem):
             raise
         except Exception:
-            if entry.place is not Place.ROUTE:
+            if entry.place is not Destination.ROUTE:
                 raise
             # FastAPI has logged and answered it, and raises it once more
 

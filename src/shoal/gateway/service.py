@@ -16,7 +16,6 @@ from shoal.frontier.contract.jobs import Admission, Backlog, JobState, JobStatus
 from shoal.frontier.contract.reader import DeadLetter, Item, ItemPage
 from shoal.gateway.http import job_documents
 from shoal.gateway.http.answer import Problem, encode, unavailable
-from shoal.gateway.http.caller import Caller
 from shoal.gateway.jobs.estimates import ask_again, estimate, own_work
 from shoal.gateway.jobs.finished_cache import FinishedCache
 from shoal.gateway.jobs.group_commit import GroupCommit
@@ -31,6 +30,7 @@ from shoal.gateway.limits.keys import ApiKey, Scope
 from shoal.gateway.limits.read_quota import ReadQuota
 from shoal.gateway.limits.store_breaker import StoreBreaker
 from shoal.gateway.options import GatewayOptions
+from shoal.gateway.perimeter.caller import Caller
 
 RESULTS_AT_ONCE = 64
 EXPIRE_EVERY = 2.0

@@ -11,10 +11,10 @@ from pathlib import Path
 from shoal.core.clock import millis
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.gateway import server
-from shoal.gateway.http import unread_answers
 from shoal.gateway.http.streams import events
 from shoal.gateway.limits.keys import ANYBODY
 from shoal.gateway.options import GatewayOptions
+from shoal.gateway.perimeter import unread_answers
 from shoal.gateway.service import GatewayService
 from shoal.testing.jump_clock import JumpClock
 from support.gateway_parts import shop_scraper, submit

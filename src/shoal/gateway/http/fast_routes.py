@@ -13,11 +13,11 @@ from shoal.frontier.contract.jobs import Admission
 from shoal.gateway.http import job_documents
 from shoal.gateway.http.answer import Answer, Problem, encode, retry_after
 from shoal.gateway.http.asgi import Scope, header, query
-from shoal.gateway.http.caller import caller_of
 from shoal.gateway.jobs.estimates import ask_again
 from shoal.gateway.jobs.prepare import shown_refusals
 from shoal.gateway.limits.keys import ApiKey
 from shoal.gateway.limits.read_quota import limit_fields
+from shoal.gateway.perimeter.caller import caller_of
 from shoal.gateway.service import AcceptedJob, GatewayService
 
 _JOB_ID = re.compile(r"[a-z][a-z0-9_-]*-[0-9a-f]{32}")

@@ -15,10 +15,10 @@ from shoal.gateway.http.docs_page import POLICY, handbook
 from shoal.gateway.http.models import HealthDocument, ItemList, JobList, JobSummary, Offered
 from shoal.gateway.http.openapi import JOB_ID, READING, Documentation, problems
 from shoal.gateway.http.streams import NDJSON, events, lines, record
-from shoal.gateway.http.unread_answers import RoomFor, check_room
 from shoal.gateway.limits.keyring import require
 from shoal.gateway.limits.keys import ApiKey, Scope
 from shoal.gateway.metrics import Metrics
+from shoal.gateway.perimeter.unread_answers import RoomFor, check_room
 from shoal.gateway.service import GatewayService
 
 _VERSION = re.compile(r"[0-9]{1,18}")

@@ -11,8 +11,8 @@ import pytest
 from shoal.core.clock import millis
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.gateway import server
-from shoal.gateway.http import protocol
 from shoal.gateway.options import GatewayOptions
+from shoal.gateway.perimeter import connection
 from shoal.testing.jump_clock import JumpClock
 from support.gateway_parts import shop_scraper
 from support.waiting import until
@@ -48,7 +48,7 @@ async def test_whoever_does_not_say_what_he_wants_is_hung_up_on(engine: SqliteEn
         told = asyncio.create_task(reader.read())
 
         def hung_up() -> bool:
-            clock.advance(millis(protocol.HEAD_WITHIN + server.LOOK_FOR_THE_SLOW))
+            clock.advance(millis(connection.HEAD_WITHIN + server.LOOK_FOR_THE_SLOW))
             return told.done()
 
         await until(hung_up, "the gateway hangs up")
@@ -59,7 +59,7 @@ async def test_whoever_still_has_time_is_not(engine: SqliteEngine) -> None:
     clock = JumpClock()
     async with connected(engine, clock) as (reader, writer):
         for _ in range(6):
-            clock.advance(millis(protocol.HEAD_WITHIN) // 6)
+            clock.advance(millis(connection.HEAD_WITHIN) // 6)
             await until(lambda: clock.sleeping, "it has looked")
         writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert (await reader.readline()).startswith(b"HTTP/1.1 204 ")

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from shoal.core.secret import Secret
 from shoal.gateway.http.answer import Problem
 from shoal.gateway.http.asgi import Scope, header
-from shoal.gateway.http.visitors import Visitors
 from shoal.gateway.limits.keyring import KeyRing
 from shoal.gateway.limits.keys import ANYBODY, ApiKey
+from shoal.gateway.perimeter.visitors import Visitors
 
 _EXACT = re.compile(rb"(?:/[A-Za-z0-9_.~-]+)+/?")
 """The paths of routes, as they are written: nothing in them needs to be encoded, and nothing that is encoded is one."""
@@ -29,7 +29,7 @@ OPEN = frozenset({"/health", "/health/live"})
 FILES_OF_OURS = "static"
 
 
-class Place(Enum):
+class Destination(Enum):
     """Where a path leads."""
 
     ROUTE = auto()
@@ -38,10 +38,10 @@ class Place(Enum):
     """The operator's folder."""
 
 
-class Entry(NamedTuple):
+class AdmittedRequest(NamedTuple):
     """A request that has passed. `path`: without the slash at its end, which means nothing."""
 
-    place: Place
+    place: Destination
     path: str
     method: str
     key: ApiKey
@@ -56,7 +56,7 @@ class Perimeter:
         self._own = own
         self._files = files
 
-    async def enter(self, scope: Scope) -> Entry:
+    async def enter(self, scope: Scope) -> AdmittedRequest:
         """What the request is for, and whose. Raises Problem 401, 403, 404 and 421."""
         if not self._keys.are_needed:
             self._visitors.check(scope["headers"])
@@ -64,25 +64,25 @@ class Perimeter:
         method: str = scope["method"]
         if method == "HEAD" and not path.endswith("/events"):
             method = "GET"  # the server leaves the body out; not of a stream of events, which would be awaited
-        if place is Place.ROUTE:
+        if place is Destination.ROUTE:
             key = ANYBODY if path in OPEN else await self.whose(scope)
         elif place is None:
             await self.whose(scope)
             raise Problem(404, "not-found", "There is nothing here.")
         else:
             key = ANYBODY
-        return Entry(place, path, method, key)
+        return AdmittedRequest(place, path, method, key)
 
-    def _find(self, scope: Scope) -> tuple[Place | None, str]:
+    def _find(self, scope: Scope) -> tuple[Destination | None, str]:
         path: str = scope["path"]
         first = path[1:].partition("/")[0]
         if first not in self._own:
-            return (Place.FILES if self._files else None), path
+            return (Destination.FILES if self._files else None), path
         if first == FILES_OF_OURS:
-            return Place.OUR_FILES, path
+            return Destination.OUR_FILES, path
         if not _EXACT.fullmatch(scope.get("raw_path") or path.encode()):
             return None, path
-        return Place.ROUTE, path.removesuffix("/")
+        return Destination.ROUTE, path.removesuffix("/")
 
     async def whose(self, scope: Scope) -> ApiKey:
         """Whose request this is. Raises Problem 401."""

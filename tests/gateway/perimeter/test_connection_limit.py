@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shoal.gateway.http.connection_limit import ConnectionLimit, most_connections
+from shoal.gateway.perimeter.connection_limit import ConnectionLimit, most_connections
 
 
 @pytest.mark.parametrize(("connected", "status"), [(10, 204), (11, 503)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.gateway.http.unread_answers import DROPPED_AFTER, SLOWEST, TAKE_WITHIN, TakingWatch, UnreadAnswers
+from shoal.gateway.perimeter.unread_answers import DROPPED_AFTER, SLOWEST, TAKE_WITHIN, TakingWatch, UnreadAnswers
 from shoal.testing.jump_clock import JumpClock
 
 

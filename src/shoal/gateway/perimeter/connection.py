@@ -12,8 +12,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from shoal.core.clock import Clock
 from shoal.core.secret import SecretBytes
 from shoal.gateway.http.answer import SECURITY, Problem
-from shoal.gateway.http.caller import CALLER, Caller, caller_of
-from shoal.gateway.http.unread_answers import TakingWatch, UnreadAnswers
+from shoal.gateway.perimeter.caller import CALLER, Caller, caller_of
+from shoal.gateway.perimeter.unread_answers import TakingWatch, UnreadAnswers
 
 LARGEST_HEAD = 64 * 1024
 """Bytes of a request line and headers, about; more are not read. nginx takes half of that."""
