@@ -177,7 +177,15 @@ class ServeSettings(BaseModel):
         description="Folder with files for browsers, such as a page that uses the API; its `index.html` is at `/`.",
     )
     max_body: int = Field(default=1024 * 1024, ge=1, description="Largest body of a request. Unit: bytes.")
-    max_tasks: int = Field(default=10_000, ge=1, description="Pages that a job may begin with.")
+    max_tasks: int = Field(
+        default=10_000,
+        ge=1,
+        description="Pages that a job may have: more to begin with are an error, more that it comes to are refused.",
+    )
+    deadline: Seconds = Field(
+        default=86400.0,
+        description="A job that has not ended so long after it came is ended as failed; 0 = never. Unit: seconds.",
+    )
     max_queue: int = Field(
         default=100_000, ge=1, description="Jobs of one scraper that have not ended; more are turned away with 503."
     )

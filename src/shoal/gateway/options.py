@@ -18,6 +18,7 @@ class GatewayOptions:
     remember: Millis = 24 * 3_600_000
     max_body: int = 1024 * 1024
     max_tasks: int = 10_000
+    deadline: float = 86400.0
     start_timeout: float = 10.0
     max_wait: float = 60.0
     max_waiting: int = 20_000

@@ -13,6 +13,7 @@ import uvicorn
 
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Clock, SystemClock
+from shoal.delivery.supervised import supervised
 from shoal.frontier.contract.jobs import Store
 from shoal.gateway.app import application
 from shoal.gateway.http.answer import SECURITY
@@ -91,7 +92,7 @@ class GatewayProcess:
         """Serve on this socket until stopped."""
         gc.set_threshold(*COLLECTED)
         async with self._service.running(), asyncio.TaskGroup() as group:
-            watching = group.create_task(self._hang_up_on_the_slow())
+            watching = group.create_task(supervised("slow clients", self._hang_up_on_the_slow, self._clock))
             await self._server.serve(sockets=[at])
             watching.cancel()
 

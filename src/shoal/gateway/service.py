@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import msgspec
 
 from shoal.api.scraper import Scraper
 from shoal.api.webhook_signature import DELIVERIES
-from shoal.core.clock import Clock, SystemClock
+from shoal.core.clock import Clock, Millis, SystemClock, millis
+from shoal.delivery.supervised import supervised
 from shoal.errors import UsageError
 from shoal.frontier.contract.jobs import Admission, Backlog, JobState, JobStatus, Store, Submitted
 from shoal.frontier.contract.reader import DeadLetter, Item, ItemPage
@@ -37,6 +39,9 @@ EXPIRE_EVERY = 2.0
 LOOK_FOR_ENDS = 0.5
 SHARE = 10.0
 """Seconds between two looks for jobs that have ended and want to be told of; and so many times as long as one takes."""
+
+LOOK_FOR_OVERDUE = 10.0
+"""Seconds between two looks for jobs that have had their time, at the most."""
 
 WORKER_SEEN = 60_000
 SHORTEST_ANONYMOUS_KEY = 16
@@ -83,18 +88,17 @@ class GatewayService:
         """Within the block, requests are answered."""
         await self.keys.load()
         async with asyncio.TaskGroup() as group:
-            chores = [
-                group.create_task(chore)
-                for chore in (
-                    self.breaker.run(),
-                    self.keys.run(),
-                    self.polls.run(),
-                    self.submissions.run(),
-                    self._items.run(),
-                    self.webhooks.run(),
-                    self._keep_house(),
-                )
-            ]
+            loops = {
+                "look at the store": self.breaker.run,
+                "API keys": self.keys.run,
+                "long polls": self.polls.run,
+                "submissions": self.submissions.run,
+                "results": self._items.run,
+                "webhooks": self.webhooks.run,
+                "deadlines": self._keep_deadlines,
+                "housekeeping": self._keep_house,
+            }
+            chores = [group.create_task(supervised(name, loop, self.clock)) for name, loop in loops.items()]
             yield
             for chore in chores:
                 chore.cancel()
@@ -261,6 +265,24 @@ class GatewayService:
         workers = [each for each in await self.store.reader.workers() if DELIVERIES not in each.info.duties.scrapers]
         newest = max((worker.seen_at for worker in workers), default=0)
         self.workers = sum(worker.seen_at > newest - WORKER_SEEN for worker in workers)
+
+    async def _keep_deadlines(self) -> None:
+        """Jobs that have not ended in their time are ended, with that reason."""
+        seconds = self.options.deadline
+        if not seconds:
+            return
+        reason = f"It had not ended {seconds:g} seconds after it came, which is as long as a job may take here."
+        while True:
+            with suppress(Problem):
+                for served in self.served.values():
+                    await self._end_overdue(served.queue, millis(seconds), reason)
+            await self.clock.sleep(min(LOOK_FOR_OVERDUE, seconds / 10))
+
+    async def _end_overdue(self, queue: str, age: Millis, reason: str) -> None:
+        overdue = await self.breaker.ask_patiently(lambda: self.store.jobs.give_up(queue, age, reason))
+        for job_id in overdue:
+            with suppress(UsageError):  # it is gone, or on its way to another store
+                await self.breaker.ask_patiently(partial(self.store.frontier.cancel_run, job_id))
 
     async def _keep_house(self) -> None:
         """Callbacks first: a job is not forgotten before its end was told."""

@@ -175,6 +175,7 @@ def options_from(settings: Settings) -> GatewayOptions:
         remember=millis(serve.remember),
         max_body=serve.max_body,
         max_tasks=serve.max_tasks,
+        deadline=serve.deadline,
         start_timeout=serve.start_timeout,
         max_wait=serve.max_wait,
         max_queue=serve.max_queue,

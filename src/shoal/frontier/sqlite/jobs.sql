@@ -111,6 +111,17 @@ LIMIT :limit
 UPDATE job SET callback = NULL
 WHERE run IN (SELECT r.id FROM json_each(:ids) AS j CROSS JOIN run AS r ON r.run_id = j.value)
 
+-- name: give_up_jobs
+-- The first jobs of a queue that came before a moment and have not ended are told why they will be.
+UPDATE job SET error = :reason
+WHERE run IN (
+    SELECT w.id FROM (
+        SELECT r.id, r.created_at FROM run AS r WHERE r.is_job AND r.ended_at IS NULL AND r.queue = :queue
+        ORDER BY r.id LIMIT :most
+    ) AS w
+    WHERE w.created_at <= :before)
+RETURNING (SELECT r.run_id FROM run AS r WHERE r.id = job.run)
+
 -- name: find_expired_jobs
 -- Jobs whose results have had their time. One that was cancelled waits until its last task has ended.
 SELECT id FROM run WHERE results_until IS NOT NULL AND results_until <= :now AND is_job AND waiting + leased = 0 LIMIT :most

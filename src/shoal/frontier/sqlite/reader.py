@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from shoal.core.clock import Clock, Moment
+from shoal.core.storable import findable
 from shoal.errors import UnknownRun
 from shoal.frontier.contract.frontier import Counters, Run
 from shoal.frontier.contract.reader import (
@@ -105,7 +106,7 @@ class SqliteReader:
         """Ask several statements about one moment."""
 
         def look(statement: str, **values: Any) -> list[Any]:
-            return self._connection.execute(STATEMENTS[statement], values).fetchall()
+            return self._connection.execute(STATEMENTS[statement], _sought(values)).fetchall()
 
         def asked() -> Answer:
             self._connection.execute("BEGIN")
@@ -127,7 +128,9 @@ class SqliteReader:
 
     async def rows(self, statement: str, **values: Any) -> list[Any]:
         """What a statement that only looks answers."""
-        return await self._in_thread(lambda: self._connection.execute(STATEMENTS[statement], values).fetchall())
+        return await self._in_thread(
+            lambda: self._connection.execute(STATEMENTS[statement], _sought(values)).fetchall()
+        )
 
     async def _in_thread(self, look: Callable[[], Answer]) -> Answer:
         def locked() -> Answer:
@@ -135,6 +138,11 @@ class SqliteReader:
                 return look()
 
         return await asyncio.to_thread(locked)
+
+
+def _sought(values: dict[str, Any]) -> dict[str, Any]:
+    """What no store can hold is looked for as what nothing is called."""
+    return {name: findable(value) if type(value) is str else value for name, value in values.items()}
 
 
 def _named(kind: type[Record], row: Sequence[Any]) -> Record:

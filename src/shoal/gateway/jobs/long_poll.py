@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence, Set
 
 from shoal.core.clock import Clock
+from shoal.delivery.supervised import supervised
 from shoal.frontier.contract.jobs import ANY, Jobs, JobStatus
 from shoal.gateway.http.answer import Problem
 from shoal.gateway.jobs.shared_reads import SharedReads
@@ -105,8 +106,8 @@ class LongPolls:
     async def run(self) -> None:
         """Look for looks and for news, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._looks.run())
-            group.create_task(self._keep_ticking())
+            group.create_task(supervised("looks at jobs", self._looks.run, self._clock))
+            group.create_task(supervised("news of jobs", self._keep_ticking, self._clock))
 
     async def _keep_ticking(self) -> None:
         while True:
