@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 import structlog
@@ -17,6 +18,7 @@ from shoal.gateway.http.asgi import CLOSE, Receive, Scope, Send, UnfinishedBodie
 from shoal.gateway.http.files import Files, folder_of_ours
 from shoal.gateway.http.openapi import Documentation
 from shoal.gateway.http.routes import KEY, routes
+from shoal.gateway.http.streams import StreamCut
 from shoal.gateway.limits.keyring import require
 from shoal.gateway.limits.keys import Scope as KeyScope
 from shoal.gateway.limits.retry_spread import LOOKS, SUBMISSIONS, RetrySpread
@@ -31,6 +33,9 @@ TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "
 """First steps of paths that are ours: a scraper of such a name is served by `POST /jobs` only."""
 
 KINDS = {404: "not-found", 405: "method-not-allowed"}
+OTHER = "other"
+"""What all but the fast routes are called in figures."""
+
 log = structlog.get_logger("shoal")
 
 
@@ -56,15 +61,15 @@ class Gateway:
         self._files = None if options.static is None else Files(directory=options.static, html=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = "other"
+        route = OTHER
         try:
             entry = await self._perimeter.enter(scope)
-            route, found = await self._fast(entry, scope, receive)
-            if found is None:
+            route, answering = self._fast(entry, scope, receive)
+            if answering is None:
                 await self._elsewhere(entry, scope, receive, self._counting(send, heard=caller_of(scope).heard))
                 return
-            check_room(self._room_for, found.body)
-            answer = found
+            answer = await answering
+            check_room(self._room_for, answer.body)
         except Problem as problem:
             answer = self._turned_away(scope, problem) if problem.status == 503 else problem.answer()
         except ClientGone:
@@ -75,39 +80,38 @@ class Gateway:
         self._metrics.count(route, answer.status)
         await send_answer(send, answer, None if caller_of(scope).heard else receive)
 
-    async def _fast(self, entry: AdmittedRequest, scope: Scope, receive: Receive) -> tuple[str, Answer | None]:
-        """The answer, if the request is for a fast route, and what the route is called in figures."""
-        service, key, path, method = self._service, entry.key, entry.path, entry.method
-        if entry.place is not Destination.ROUTE:
-            return "other", None
+    def _fast(self, entry: AdmittedRequest, scope: Scope, receive: Receive) -> tuple[str, Awaitable[Answer] | None]:
+        """Who answers, if the request is for a fast route, and what the route is called in figures."""
+        path, method = entry.path, entry.method
+        if entry.destination is not Destination.ROUTE:
+            return OTHER, None
         first, _, rest = path[1:].partition("/")
         if rest and "/" not in rest and first in ("results", "jobs"):
             if method == "GET":
-                return f"/{first}/{{job_id}}", await fast_routes.show_job(service, scope, key, rest)
+                return f"/{first}/{{job_id}}", fast_routes.show_job(self._service, scope, entry.key, rest)
             if first == "results":
                 raise _only(b"GET, HEAD")
-        elif not rest and method == "POST":
-            if first in self._named:
-                body = await self._body(entry, scope, receive)
-                return path, await fast_routes.submit_input(service, scope, key, body, first)
-            if first == "jobs":
-                body = await self._body(entry, scope, receive)
-                return path, await fast_routes.submit_job(service, scope, key, body)
+        elif not rest and method == "POST" and (first == "jobs" or first in self._named):
+            return path, self._submit(entry, scope, receive, first)
         elif not rest and first in self._named:
             raise _only(b"POST")
-        return "other", None
+        return OTHER, None
 
-    async def _body(self, entry: AdmittedRequest, scope: Scope, receive: Receive) -> bytes:
-        """The body of a submission, which nobody waits for if it would be refused anyway."""
-        require(entry.key, KeyScope.SUBMIT)
-        self._service.submissions.check()
-        return await read_body(scope, receive, self._service.options.max_body, unfinished=self._unfinished)
+    async def _submit(self, entry: AdmittedRequest, scope: Scope, receive: Receive, name: str) -> Answer:
+        """A submission, whose body nobody waits for if it would be refused anyway."""
+        service, key = self._service, entry.key
+        require(key, KeyScope.SUBMIT)
+        service.submissions.check()
+        body = await read_body(scope, receive, service.options.max_body, unfinished=self._unfinished)
+        if name == "jobs":
+            return await fast_routes.submit_job(service, scope, key, body)
+        return await fast_routes.submit_input(service, scope, key, body, name)
 
     async def _elsewhere(self, entry: AdmittedRequest, scope: Scope, receive: Receive, send: Send) -> None:
         """To FastAPI, which has ordinary routes and nothing else, or to a file."""
         meant = {**scope, "path": entry.path, "method": entry.method, KEY: entry.key}
         try:
-            match entry.place:
+            match entry.destination:
                 case Destination.ROUTE:
                     await self._ordinary(meant, receive, send)
                 case Destination.OUR_FILES:
@@ -119,7 +123,7 @@ class Gateway:
         except (ClientGone, Problem):
             raise
         except Exception:
-            if entry.place is not Destination.ROUTE:
+            if entry.destination is not Destination.ROUTE:
                 raise
             # FastAPI has logged and answered it, and raises it once more
 
@@ -129,7 +133,7 @@ class Gateway:
     def _counting(self, send: Send, *, heard: bool) -> Send:
         async def counted(message: Any) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.count("other", message["status"])
+                self._metrics.count(OTHER, message["status"])
                 if not heard:
                     message = {**message, "headers": [*message.get("headers", ()), CLOSE]}
             await send(message)
@@ -203,5 +207,6 @@ async def _on_bad_request(_: Request, error: Exception) -> Response:
 
 
 async def _on_error(_: Request, error: Exception) -> Response:
-    log.error(log_events.GATEWAY_FAILED, exc_info=error)
+    if not isinstance(error, StreamCut):
+        log.error(log_events.GATEWAY_FAILED, exc_info=error)
     return _sent(broken())

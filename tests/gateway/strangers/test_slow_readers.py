@@ -8,11 +8,14 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
+
 from shoal.core.clock import millis
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.gateway import server
-from shoal.gateway.http.streams import events
-from shoal.gateway.limits.keys import ANYBODY
+from shoal.gateway.http.streams import StreamCut, events, lines
+from shoal.gateway.limits.keys import ANYBODY, Scope, new_key, store_key
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.perimeter import unread_answers
 from shoal.gateway.service import GatewayService
@@ -108,6 +111,21 @@ async def test_a_stream_that_may_not_wait_ends(engine: SqliteEngine) -> None:
         told = [each async for each in events(service, ANYBODY, status, None)]
     assert [each.split(b"\n")[0] for each in told] == [b"event: status", b"event: problem"]
     assert b"too-many-waiting" in told[1]
+
+
+async def test_a_stream_of_items_is_cut_when_its_key_is_revoked(engine: SqliteEngine) -> None:
+    job_id = await a_large_job(engine, 20)
+    service = GatewayService(engine, [shop_scraper()], GatewayOptions(max_answer=100_000))
+    async with service.running():
+        _, key = new_key("ada", (Scope.READ,), None, None, service.clock.now())
+        await store_key(engine.registry, key)
+        await service.keys.load()
+        rest = lines(service, key, job_id, 0)
+        assert await anext(rest)
+        await store_key(engine.registry, replace(key, revoked_at=service.clock.now()))
+        await service.keys.load()
+        with pytest.raises(StreamCut):
+            await anext(rest)
 
 
 async def test_nor_does_it_begin(engine: SqliteEngine) -> None:

@@ -41,7 +41,7 @@ class Destination(Enum):
 class AdmittedRequest(NamedTuple):
     """A request that has passed. `path`: without the slash at its end, which means nothing."""
 
-    place: Destination
+    destination: Destination
     path: str
     method: str
     key: ApiKey
@@ -60,18 +60,18 @@ class Perimeter:
         """What the request is for, and whose. Raises Problem 401, 403, 404 and 421."""
         if not self._keys.are_needed:
             self._visitors.check(scope["headers"])
-        place, path = self._find(scope)
+        destination, path = self._find(scope)
         method: str = scope["method"]
         if method == "HEAD" and not path.endswith("/events"):
             method = "GET"  # the server leaves the body out; not of a stream of events, which would be awaited
-        if place is Destination.ROUTE:
+        if destination is Destination.ROUTE:
             key = ANYBODY if path in OPEN else await self.whose(scope)
-        elif place is None:
+        elif destination is None:
             await self.whose(scope)
             raise Problem(404, "not-found", "There is nothing here.")
         else:
             key = ANYBODY
-        return AdmittedRequest(place, path, method, key)
+        return AdmittedRequest(destination, path, method, key)
 
     def _find(self, scope: Scope) -> tuple[Destination | None, str]:
         path: str = scope["path"]
