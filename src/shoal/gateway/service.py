@@ -66,7 +66,7 @@ class GatewayService:
         self.backlogs: Mapping[str, Backlog] = {}
         self.workers = 0
         self.breaker = StoreBreaker(self._look_around, options.store_patience)
-        self.keys = KeyRing(store.registry, self.breaker, self.clock)
+        self.keys = KeyRing(store.registry, self.breaker, self.clock, options.worker.secrets)
         self.polls = LongPolls(store.jobs, self.breaker, self.clock)
         self.submissions = GroupCommit(store.jobs, self.breaker, options, self.clock)
         self.webhooks = Webhooks(store, self.breaker, options, self.keys.webhook_secret, self.clock)

@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, FastAPI, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from shoal.core.url import without_credentials
 from shoal.frontier.contract.jobs import JobStatus
 from shoal.frontier.contract.reader import Item
 from shoal.gateway.http import job_documents
@@ -181,7 +182,7 @@ async def _lines(service: GatewayService, job_id: str, cursor: int) -> AsyncIter
 
 
 def _record(item: Item) -> dict[str, Any]:
-    return {"group": item.group, "url": item.url, "item": item.body}
+    return {"group": item.group, "url": without_credentials(item.url), "item": item.body}
 
 
 def _event(service: GatewayService, status: JobStatus) -> bytes:

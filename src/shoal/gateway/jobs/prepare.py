@@ -16,6 +16,7 @@ from shoal.api.request import Request
 from shoal.api.scraper import Scraper
 from shoal.core.clock import millis
 from shoal.core.task import NewTask
+from shoal.core.url import without_credentials
 from shoal.errors import BadScraper
 from shoal.frontier.contract.frontier import NewRun
 from shoal.frontier.contract.jobs import NewJob
@@ -146,7 +147,7 @@ def _spoken(error: BaseException) -> str:
 
 
 def _shown(refused: list[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"url": url, "reason": reason} for url, reason in refused[:REFUSALS_SHOWN]]
+    return [{"url": without_credentials(url), "reason": reason} for url, reason in refused[:REFUSALS_SHOWN]]
 
 
 async def _plain(urls: list[str]) -> AsyncIterator[Request]:

@@ -6,11 +6,11 @@ import asyncio
 import math
 from contextlib import suppress
 
-from shoal.api.webhook_signature import secret_of_hash
 from shoal.core.clock import Clock
+from shoal.core.secret_box import SecretBox
 from shoal.frontier.contract.jobs import Registry
 from shoal.gateway.http.answer import Problem
-from shoal.gateway.limits.keys import ANYBODY, ApiKey, Scope, hashed, stored_keys
+from shoal.gateway.limits.keys import ANYBODY, WEBHOOK, ApiKey, Scope, hashed, stored_keys
 from shoal.gateway.limits.store_breaker import StoreBreaker
 
 LOAD_EVERY = 2.0
@@ -22,9 +22,10 @@ LOAD_AGAIN = 0.5
 class KeyRing:
     """Keys looked up by hash. As soon as one was made, everybody needs one."""
 
-    def __init__(self, registry: Registry, breaker: StoreBreaker, clock: Clock) -> None:
+    def __init__(self, registry: Registry, breaker: StoreBreaker, clock: Clock, box: SecretBox) -> None:
         self._clock = clock
         self._registry = registry
+        self._box = box
         self._breaker = breaker
         self._by_hash: dict[str, ApiKey] = {}
         self._loaded_at = -math.inf
@@ -45,9 +46,12 @@ class KeyRing:
                 await self.load()
 
     def webhook_secret(self, key_id: str) -> str | None:
-        """What messages to the holder of a key are signed with, also if it was revoked; None = it is not known here."""
-        found = [key.hash for key in self._by_hash.values() if key.key_id == key_id]
-        return secret_of_hash(found[0]) if found else None
+        """What messages to the holder of a key are signed with, also if it was revoked; None = it is not known here.
+
+        Raises CannotUnseal if this process does not have the key that it is sealed with.
+        """
+        found = [key.webhook for key in self._by_hash.values() if key.key_id == key_id and key.webhook]
+        return self._box.open(found[0], WEBHOOK) if found else None
 
     async def who(self, given: str | None) -> ApiKey:
         """Whose request this is. Raises Problem 401 for no key where one is needed, and for one that is not good."""

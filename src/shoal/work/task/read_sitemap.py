@@ -160,7 +160,12 @@ class SitemapReading:
         if refused:
             attempt.refusals.update(each.kind for each in refused)
             first, number = refused[0], len(refused)
-            log.debug(log_events.SITEMAP_REFUSED_ENTRIES, count=number, first=readable(first.url), reason=first.reason)
+            log.debug(
+                log_events.SITEMAP_REFUSED_ENTRIES,
+                count=number,
+                first=readable(without_credentials(first.url)),
+                reason=first.reason,
+            )
 
     async def _enqueue(self, attempt: Attempt, scraper: Scraper, requests: list[Request]) -> None:
         extra = attempt.task.extra

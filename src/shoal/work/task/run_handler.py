@@ -19,11 +19,13 @@ from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.duration import MOST_SECONDS, seconds_from
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason
+from shoal.core.secret_box import SecretBox
 from shoal.core.task import Kind, Lease, NewTask
-from shoal.core.url import NormalURL
+from shoal.core.url import NormalURL, without_credentials
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import BadScraper, Drop, Retry
 from shoal.fetch.protocol import Response
+from shoal.frontier.sealing import sealed_tasks
 from shoal.intake.admission import Refusal, Refused, admit, to_request
 from shoal.work.process.fair_turns import FairTurns
 from shoal.work.process.handler_threads import HandlerThreads
@@ -41,7 +43,7 @@ class HandlerRunner:
     """Runs handlers. What a handler raises is an outcome; only KeyboardInterrupt and our own cancellation come through.
 
     `handling`: notes a task while its handler runs, so that a sudden death is charged to it. `halts`: is told how it
-    ended.
+    ended. `secrets`: what a handler sees of a task's headers is opened by it, what it asks for is sealed.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class HandlerRunner:
         clock: Clock,
         halts: RunHalts,
         tally: Tally,
+        secrets: SecretBox,
     ) -> None:
         self.halts = halts
+        self._secrets = secrets
         self._handling = handling
         self._known_links = known_links
         self._fair_turns = FairTurns(clock)
@@ -69,7 +73,7 @@ class HandlerRunner:
             response.body,
             status=response.status,
             headers=response.headers,
-            request=to_request(task),
+            request=to_request(task, self._secrets),
             depth=task.depth,
         )
         if attempt.recollection is not None:
@@ -101,7 +105,7 @@ class HandlerRunner:
         if page.refused:
             attempt.refusals[Refusal.NO_URL] += len(page.refused)
         self._tally.read(page, gave=bool(collected.items or collected.requests))
-        return Done(tuple(collected.items), tasks, attempt.url, task.extra.group)
+        return Done(tuple(collected.items), tasks, without_credentials(attempt.url), task.extra.group)
 
     def _admit(self, scraper: Scraper, attempt: Attempt, requests: list[Request]) -> tuple[NewTask, ...]:
         """The requests that become tasks; those the run is known to have are not even made into one."""
@@ -117,11 +121,14 @@ class HandlerRunner:
             if isinstance(admitted, Refused):
                 attempt.refusals[admitted.kind] += 1
                 log.debug(
-                    log_events.LINK_REFUSED, scraper=scraper.name, url=readable(admitted.url), reason=admitted.reason
+                    log_events.LINK_REFUSED,
+                    scraper=scraper.name,
+                    url=readable(without_credentials(admitted.url)),
+                    reason=admitted.reason,
                 )
             else:
                 tasks.append(admitted)
-        return tuple(tasks)
+        return tuple(sealed_tasks(tasks, self._secrets))
 
 
 def _is_plain(request: Request) -> bool:

@@ -13,6 +13,7 @@ from shoal.cli.output.text import moment, print_json, print_line, table
 from shoal.cli.running.find_store import opened_store
 from shoal.cli.running.shared_options import ConfigOption, EngineOption, JsonOption
 from shoal.config.load import load
+from shoal.config.secret_key import secret_box
 from shoal.core.clock import SystemClock, iso
 from shoal.frontier.contract.jobs import Registry
 from shoal.gateway.limits.keys import ApiKey, Scope, find_key, new_key, store_key, stored_keys
@@ -50,7 +51,8 @@ def create(
         shoal keys create website --limit 600
     """
     scopes = scope or [Scope.SUBMIT, Scope.READ]
-    secret, key = new_key(name, scopes, limit, scraper, SystemClock().now(), reads)
+    box = secret_box(load(config, {"engine": engine}))
+    secret, key = new_key(name, scopes, limit, scraper, SystemClock().now(), reads, box=box)
     _with_registry(engine, config, lambda registry: store_key(registry, key))
     if as_data:
         print_json({"key": secret, "webhook_secret": webhook_secret(secret), **_as_json(key)})
