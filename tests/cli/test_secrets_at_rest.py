@@ -112,10 +112,10 @@ def test_headers_and_proxies_are_sealed_and_passwords_never_shown(site: Site, fo
     listed = shoal("exits", "list")
     assert "http://***@127.0.0.1:8118" in listed.stdout
 
-    for path in kept(folder):
-        content = path.read_bytes().replace(f"{SECRET}-url".encode(), b"")  # of pages, as they are asked for
-        assert SECRET.encode() not in content, path
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600 or path.name == "items.jsonl", path
+    for file in kept(folder):
+        content = file.read_bytes().replace(f"{SECRET}-url".encode(), b"")  # of pages, as they are asked for
+        assert SECRET.encode() not in content, file
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600 or file.name == "items.jsonl", file
     run = json.loads(shoal("runs", "--json").stdout)[0]["run_id"]
     looks = [
         ("dead", "list", run), ("dead", "list", run, "--json"), ("items", run), ("items", run, "--json"),
@@ -154,3 +154,18 @@ def test_a_worker_without_the_key_says_what_to_do(site: Site, monkeypatch: pytes
     worked = shoal("worker", "shop.py:late", "--drain")
     assert site.asked["/late"]["Authorization"] == f"Bearer {SECRET}", worked.stderr
     assert not Path("shoal.db.key").exists(), "where a key is given, none is made"
+
+
+def test_a_key_is_changed_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = "o" * 32, "n" * 32
+    monkeypatch.setenv("SHOAL_SECRET_KEY", old)
+    assert shoal("keys", "create", "website").returncode == 0
+    assert shoal("exits", "add", f"http://anna:{SECRET}@127.0.0.1:8118").returncode == 0
+    monkeypatch.setenv("SHOAL_SECRET_KEY", new)
+    assert "not here" in shoal("keys", "reseal").stderr
+    monkeypatch.setenv("SHOAL_SECRET_KEY", f"{new},{old}")
+    done = shoal("keys", "reseal")
+    assert (done.returncode, "1 webhook secret, 1 password" in done.stderr) == (0, True), done.stderr
+    monkeypatch.setenv("SHOAL_SECRET_KEY", new)
+    assert "***@127.0.0.1" in shoal("exits", "list").stdout
+    assert shoal("keys", "reseal").returncode == 0

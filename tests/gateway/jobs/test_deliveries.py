@@ -70,7 +70,11 @@ class TestParts:
             async with opened(tmp_path) as store:
                 await store.jobs.submit([ended_job("cart-1", receiver.url)])
                 webhooks = Webhooks(
-                    store, StoreBreaker(store.reader.now, 20), GatewayOptions(), lambda _: webhook_secret("shoal_key"), SystemClock()
+                    store,
+                    StoreBreaker(store.reader.now, 20),
+                    GatewayOptions(),
+                    lambda _: webhook_secret("shoal_key"),
+                    SystemClock(),
                 )
                 assert await webhooks.dispatch() == 1
                 delivering = asyncio.ensure_future(webhooks.run())
@@ -130,7 +134,7 @@ class TestReceivers:
         """Before the first message is tried again, not all of the others have been tried in vain."""
         many = 60
         with receiving() as receiver:
-            receiver.answers = [500] * 10 * many
+            receiver.answers = [500 for _ in range(10 * many)]
             async with opened(tmp_path) as store, delivering(store) as webhooks:
                 await store.jobs.submit([ended_job(f"cart-{number}", receiver.url) for number in range(many)])
                 await webhooks.dispatch()
@@ -151,7 +155,7 @@ class TestReceivers:
                 await webhooks.dispatch()
                 running = asyncio.ensure_future(webhooks.run())
                 await asyncio.to_thread(receiver.wait_for, 1)
-                files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+                files = await asyncio.to_thread(lambda: b"".join(path.read_bytes() for path in tmp_path.iterdir()))
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
         assert b64decode(receiver.got[0][0]["authorization"].removeprefix("Basic ")) == b"anna:0pen-se:ame"

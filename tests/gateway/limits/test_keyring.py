@@ -18,7 +18,7 @@ from support.waiting import until
 
 
 def ring_of(engine: SqliteEngine, clock: JumpClock) -> KeyRing:
-    return KeyRing(engine.registry, StoreBreaker(engine.reader.now, 60), clock, NoKeys())
+    return KeyRing(engine.registry, StoreBreaker(engine.reader.now, 60), clock, box=NoKeys())
 
 
 async def test_a_key_that_was_made_a_moment_ago_is_known_after_half_a_second(engine: SqliteEngine) -> None:

@@ -86,15 +86,15 @@ class TestVerifying:
         st.integers(-(10**40), 10**40).map(str),
         st.sampled_from(["٣", "1e9", "nan", "1_700_000_000", "v1," * 5000, "é", "\0"]),
     )
-    FIELDS = st.sampled_from(["webhook-id", "webhook-timestamp", "webhook-signature", "Webhook-ID", "WEBHOOK-Signature"])
+    FIELDS = st.sampled_from(
+        ["webhook-id", "webhook-timestamp", "webhook-signature", "Webhook-ID", "WEBHOOK-Signature"]
+    )
 
     @given(st.dictionaries(st.one_of(FIELDS, st.text(), st.binary()), ODD, max_size=5), st.binary(max_size=20))
     def test_odd_headers_are_a_bad_webhook_and_nothing_else(self, odd: dict[str, str], body: bytes) -> None:
         for headers in (odd, {**self.headers(body), **odd}):
-            try:
+            with contextlib.suppress(BadWebhook):
                 verify_webhook(self.SECRET, headers, body, now=self.NOW)
-            except BadWebhook as error:
-                assert str(error).endswith(".")
 
     @given(st.binary(max_size=30))
     def test_a_signed_body_that_is_no_document(self, body: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from pydantic import SecretStr
 
 from shoal.config.load import load
 from shoal.config.secret_key import secret_box, secret_keys
-from shoal.config.settings import Settings
+from shoal.config.settings import MASK, Settings
 from shoal.errors import BadSettings
 
 KEY = "k" * 40
@@ -36,7 +35,7 @@ def test_the_settings_come_first_and_show_no_key(monkeypatch: pytest.MonkeyPatch
     settings = load()
     assert secret_keys(settings) == [KEY, "o" * 32]
     assert KEY not in f"{settings!r}{settings}{settings.shown()}"
-    assert settings.shown()["secret_key"] == "***"
+    assert settings.shown()["secret_key"] == MASK
     monkeypatch.setenv("SHOAL_SECRET_KEY", "0pen-sesame")
     with pytest.raises(BadSettings, match="32 characters") as told:
         secret_box(load()).seal("x", "exit")
@@ -53,7 +52,7 @@ def test_without_one_a_file_is_made_once(folder: Path, engine: str, file: str) -
         found = set(threads.map(lambda _: tuple(secret_keys(settings)), range(8)))
     assert len(found) == 1, "all who come at once have the same"
     assert stat.S_IMODE((folder / file).stat().st_mode) == 0o600
-    assert os.listdir((folder / file).parent) == [Path(file).name]
+    assert list((folder / file).parent.iterdir()) == [folder / file]
     assert secret_box(settings).open(secret_box(settings).seal("x", "exit"), "exit") == "x"
 
 

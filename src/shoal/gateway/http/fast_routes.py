@@ -49,13 +49,21 @@ async def whose(service: GatewayService, scope: Scope) -> ApiKey:
     return await service.keys.who(secret.strip())
 
 
+def where(scope: Scope) -> str:
+    """The address that a request comes from, as far as it is known."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
 async def submit_input(service: GatewayService, scope: Scope, receive: Receive, scraper: str) -> Answer:
     """`POST /{scraper}`: the body is the input."""
     service.submissions.check()
     key = await whose(service, scope)
     body = await read_body(scope, receive, service.options.max_body)
     callback = query(scope).get("callback")
-    accepted = await service.submit(key, scraper, body, None, header(scope, b"idempotency-key"), body, callback)
+    accepted = await service.submit(
+        key, scraper, body, None, header(scope, b"idempotency-key"), body, callback, where(scope)
+    )
     return _accepted(key, accepted, service.clock.now())
 
 
@@ -74,7 +82,9 @@ async def submit_job(service: GatewayService, scope: Scope, receive: Receive) ->
     if given is not None and request.urls is not None:
         raise Problem(422, "bad-input", "A job has an input or a list of URLs, not both.")
     once = header(scope, b"idempotency-key")
-    accepted = await service.submit(key, request.scraper, given, request.urls, once, body, request.callback)
+    accepted = await service.submit(
+        key, request.scraper, given, request.urls, once, body, request.callback, where(scope)
+    )
     return _accepted(key, accepted, service.clock.now())
 
 

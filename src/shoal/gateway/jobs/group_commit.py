@@ -1,19 +1,31 @@
-"""Group commit: submissions of many clients share a transaction. None is answered before it is durable."""
+"""Group commit: submissions of many clients share a transaction. None is answered before it is durable.
+
+Clients come into groups in turn (fair queueing). A large job has a group of its own, and between two of them small ones
+are committed: whoever submits little waits for one large job at most, however many others bring.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from dataclasses import dataclass
 
 from shoal.core.clock import Clock
 from shoal.frontier.contract.jobs import Jobs, NewJob, Submitted
 from shoal.gateway.http.answer import Problem, unavailable
+from shoal.gateway.limits.fair_queue import FairQueue
 from shoal.gateway.limits.store_breaker import StoreBreaker, away
 from shoal.gateway.options import GatewayOptions
 
 TASKS_AT_ONCE = 20_000
+LARGE = 1000
+"""Tasks that make a job large."""
+
+SECONDS_A_TASK = 0.0003
+"""How much longer than usual a store may take for each task of a large job, before it is taken to be away."""
+
+MOST_LARGE = 64
+"""Large jobs that wait for their transaction."""
 
 GROUP_WITHIN = 0.5
 """The share of a client's patience within which a submission must have come into a group. So the rest is left for the
@@ -22,6 +34,7 @@ commit, and few are told that they came too late and are stored all the same."""
 
 @dataclass(slots=True)
 class _Submission:
+    client: str
     job: NewJob
     future: asyncio.Future[Submitted]
     until: float
@@ -43,30 +56,36 @@ class GroupCommit:
         self._patience = options.store_patience
         self._clock = clock
         self._at_once = options.commit_at_once
-        self._most = options.max_submissions
-        self._waiting: deque[_Submission] = deque()
+        self._waiting: FairQueue[_Submission] = FairQueue(options.max_submissions)
+        self._large: FairQueue[_Submission] = FairQueue(MOST_LARGE)
+        self._large_next = False
+        self._allowance = 0.0
         self._some = asyncio.Event()
         self._committing_since = math.inf
 
-    def check(self) -> None:
-        """Raise Problem 503 if a submission made now would not be answered in time."""
+    def check(self, client: str | None = None) -> None:
+        """Raise Problem 503 if a submission made now would not be answered in time. `client`: None = not known yet."""
         self._breaker.check()
-        if self._seconds() - self._committing_since > self._patience:
+        if self._seconds() - self._committing_since > self._patience + self._allowance:
             raise away()
-        if len(self._waiting) >= self._most:
-            raise unavailable("overloaded", "More jobs are being submitted than can be stored at the moment.", 2)
+        if client is not None and not self._waiting.has_room(client):
+            raise _overloaded()
 
-    async def submit(self, job: NewJob) -> Submitted:
+    async def submit(self, job: NewJob, client: str = "") -> Submitted:
         """What became of the job, when that is durable. Raises Problem 503 if it cannot be told in time.
 
         Then a job that still waited for its group is not created; one whose group was under way may have been.
         """
-        self.check()
+        self.check(client)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Submitted] = loop.create_future()
-        over = loop.call_later(GROUP_WITHIN * self._patience, _give_up, future)
-        submission = _Submission(job, future, self._seconds() + self._patience, over)
-        self._waiting.append(submission)
+        allowed = self._patience + self._allowance + _allowance(job)
+        over = loop.call_later(allowed - (1 - GROUP_WITHIN) * self._patience, _give_up, future)
+        submission = _Submission(client, job, future, self._seconds() + allowed, over)
+        line = self._large if len(job.tasks) > LARGE else self._waiting
+        superfluous = line.put(client, submission)
+        if superfluous is not None and not superfluous.future.done():
+            superfluous.future.set_exception(_overloaded())
         self._some.set()
         try:
             return await future
@@ -78,17 +97,21 @@ class GroupCommit:
         while True:
             await self._some.wait()
             group = self._next_group()
-            if not self._waiting:
+            if not self._waiting and not self._large:
                 self._some.clear()
             if group:
                 await self._commit(group)
 
     def _next_group(self) -> list[_Submission]:
+        """One large job, or many small ones: in turn, where there are both."""
+        line = self._large if self._large and (self._large_next or not self._waiting) else self._waiting
+        self._large_next = line is self._waiting
+        most = self._at_once if line is self._waiting else 1
         loop = asyncio.get_running_loop()
         group: list[_Submission] = []
         tasks = 0
-        while self._waiting and len(group) < self._at_once and tasks < TASKS_AT_ONCE:
-            submission = self._waiting.popleft()
+        while len(group) < most and tasks < TASKS_AT_ONCE and (found := line.take()) is not None:
+            _, submission = found
             if not submission.future.done():
                 submission.over.cancel()
                 submission.over = loop.call_later(submission.until - self._seconds(), _give_up, submission.future)
@@ -100,6 +123,7 @@ class GroupCommit:
         """Never two at a time, and never given up: where the store does not answer, one group is in doubt, not many."""
         jobs = [submission.job for submission in group]
         self._committing_since = self._seconds()
+        self._allowance = max(_allowance(submission.job) for submission in group)
         try:
             answers = await self._breaker.ask_patiently(lambda: self._jobs.submit(jobs))
         except Problem as problem:
@@ -108,13 +132,22 @@ class GroupCommit:
                     submission.future.set_exception(problem)
             return
         finally:
-            self._committing_since = math.inf
+            self._committing_since, self._allowance = math.inf, 0.0
         for submission, answer in zip(group, answers, strict=True):
             if not submission.future.done():
                 submission.future.set_result(answer)
 
     def _seconds(self) -> float:
         return self._clock.elapsed() / 1000
+
+
+def _allowance(job: NewJob) -> float:
+    """How much longer a store may take for this job than for most."""
+    return SECONDS_A_TASK * len(job.tasks) if len(job.tasks) > LARGE else 0.0
+
+
+def _overloaded() -> Problem:
+    return unavailable("overloaded", "More jobs are being submitted than can be stored at the moment.", 2)
 
 
 def _give_up(future: asyncio.Future[Submitted]) -> None:

@@ -49,14 +49,16 @@ class ServedScraper:
         self.queue = f"jobs:{scraper.name}"
         self._options = options
 
-    async def prepare(self, threads: StartThreads, body: bytes | None, urls: list[str] | None) -> Prepared:
-        """A job for this input (as JSON), or for these URLs. `body` None = without an input.
+    async def prepare(
+        self, threads: StartThreads, body: bytes | None, urls: list[str] | None, client: str = ""
+    ) -> Prepared:
+        """A job for this input (as JSON), or for these URLs. `body` None = without an input. `client`: who waits.
 
         Raises Problem 4xx for what the client can put right. A start that raises, or takes too long, is the scraper's
         own fault: the answer is a job that has failed.
         """
         try:
-            return await threads.run(lambda loop: self._prepare(loop, body, urls), self._options.start_timeout)
+            return await threads.run(lambda loop: self._prepare(loop, body, urls), self._options.start_timeout, client)
         except TimeoutError:
             seconds = self._options.start_timeout
             return self._failed(body, f"The start of {self.scraper.name!r} took more than {seconds:g} seconds.")
@@ -64,7 +66,7 @@ class ServedScraper:
             raise Problem(
                 503,
                 "overloaded",
-                "Too many jobs are held up in the start of their scraper.",
+                "Too many of your jobs are held up in the start of their scraper.",
                 headers=((b"retry-after", b"5"),),
             ) from None
 

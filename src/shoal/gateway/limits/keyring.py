@@ -22,7 +22,7 @@ LOAD_AGAIN = 0.5
 class KeyRing:
     """Keys looked up by hash. As soon as one was made, everybody needs one."""
 
-    def __init__(self, registry: Registry, breaker: StoreBreaker, clock: Clock, box: SecretBox) -> None:
+    def __init__(self, registry: Registry, breaker: StoreBreaker, clock: Clock, *, box: SecretBox) -> None:
         self._clock = clock
         self._registry = registry
         self._box = box
