@@ -115,7 +115,8 @@ class SealedExits:
         self._exits = exits
         self._box = box
         self._told: set[str] = set()
-        self.remove, self.ban, self.release = exits.remove, exits.ban, exits.release
+        self.remove, self.ban = exits.remove, exits.ban
+        self.release, self.release_site = exits.release, exits.release_site
 
     async def put(self, exits: Sequence[NewExit]) -> None:
         await self._exits.put([self._sealed(exit_) for exit_ in exits])
@@ -147,7 +148,8 @@ class SealedJobs:
         self._jobs = jobs
         self._box = box
         self.statuses, self.results, self.listed = jobs.statuses, jobs.results, jobs.listed
-        self.backlogs, self.clear_callbacks, self.expire = jobs.backlogs, jobs.clear_callbacks, jobs.expire
+        self.backlogs, self.clear_callbacks = jobs.backlogs, jobs.clear_callbacks
+        self.expire, self.give_up = jobs.expire, jobs.give_up
 
     async def submit(self, jobs: Sequence[NewJob]) -> Sequence[Submitted]:
         return await self._jobs.submit([self._sealed(job) for job in jobs])

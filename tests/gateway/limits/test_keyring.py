@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
+from shoal.core.secret import Secret
 from shoal.core.secret_box import NoKeys
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.gateway.http.answer import Problem
@@ -28,7 +29,7 @@ async def test_a_key_that_was_made_a_moment_ago_is_known_after_half_a_second(eng
     secret, key = new_key("ada", (Scope.READ,), None, None, clock.now(), box=NoKeys())
     await store_key(engine.registry, key)
     clock.advance(1)
-    asking = asyncio.create_task(ring.who(secret))
+    asking = asyncio.create_task(ring.who(Secret(secret)))
     await until(lambda: clock.sleeping, "the one that asks is made to wait")
     assert clock.sleeping == (int(LOAD_AGAIN * 1000) - 1,)
     clock.advance(int(LOAD_AGAIN * 1000))
@@ -44,9 +45,9 @@ async def test_a_key_that_was_revoked_is_refused_after_the_next_look(engine: Sql
     running = asyncio.create_task(ring.run())
     await until(lambda: clock.sleeping, "the keys are looked at again later")
     await store_key(engine.registry, msgspec.structs.replace(key, revoked_at=clock.now()))
-    assert (await ring.who(secret)).key_id == key.key_id
+    assert (await ring.who(Secret(secret))).key_id == key.key_id
     clock.advance(int(LOAD_EVERY * 1000))
     await until(lambda: clock.sleeping, "they were looked at")
     with pytest.raises(Problem, match="revoked"):
-        await ring.who(secret)
+        await ring.who(Secret(secret))
     running.cancel()

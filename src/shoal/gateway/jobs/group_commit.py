@@ -10,7 +10,12 @@ import asyncio
 import math
 from dataclasses import dataclass
 
+import structlog
+
+from shoal.core import log_events
 from shoal.core.clock import Clock
+from shoal.core.storable import cleaned
+from shoal.errors import Unstorable
 from shoal.frontier.contract.jobs import Jobs, NewJob, Submitted
 from shoal.gateway.http.answer import Problem, unavailable
 from shoal.gateway.limits.fair_queue import FairQueue
@@ -27,6 +32,8 @@ SECONDS_A_TASK = 0.0003
 MOST_LARGE = 64
 """Large jobs that wait for their transaction."""
 
+log = structlog.get_logger("shoal")
+
 GROUP_WITHIN = 0.5
 """The share of a client's patience within which a submission must have come into a group. So the rest is left for the
 commit, and few are told that they came too late and are stored all the same."""
@@ -39,6 +46,10 @@ class _Submission:
     future: asyncio.Future[Submitted]
     until: float
     over: asyncio.TimerHandle
+
+    def fail(self, problem: Problem) -> None:
+        if not self.future.done():
+            self.future.set_exception(problem)
 
 
 class GroupCommit:
@@ -84,8 +95,8 @@ class GroupCommit:
         submission = _Submission(client, job, future, self._seconds() + allowed, over)
         line = self._large if len(job.tasks) > LARGE else self._waiting
         superfluous = line.put(client, submission)
-        if superfluous is not None and not superfluous.future.done():
-            superfluous.future.set_exception(_overloaded())
+        if superfluous is not None:
+            superfluous.fail(_overloaded())
         self._some.set()
         try:
             return await future
@@ -121,21 +132,33 @@ class GroupCommit:
 
     async def _commit(self, group: list[_Submission]) -> None:
         """Never two at a time, and never given up: where the store does not answer, one group is in doubt, not many."""
-        jobs = [submission.job for submission in group]
         self._committing_since = self._seconds()
         self._allowance = max(_allowance(submission.job) for submission in group)
+        try:
+            await self._store(group)
+        finally:
+            self._committing_since, self._allowance = math.inf, 0.0
+
+    async def _store(self, group: list[_Submission]) -> None:
+        """One transaction for all; where the store refuses that, halves of it, until the one that it refuses is alone:
+        its client is told, and the others are stored."""
+        jobs = [submission.job for submission in group]
         try:
             answers = await self._breaker.ask_patiently(lambda: self._jobs.submit(jobs))
         except Problem as problem:
             for submission in group:
+                submission.fail(problem)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one of these, and not to this loop
+            if len(group) > 1:
+                middle = len(group) // 2
+                await self._store(group[:middle])
+                await self._store(group[middle:])
+            else:
+                group[0].fail(_refused(jobs[0], error))
+        else:
+            for submission, answer in zip(group, answers, strict=True):
                 if not submission.future.done():
-                    submission.future.set_exception(problem)
-            return
-        finally:
-            self._committing_since, self._allowance = math.inf, 0.0
-        for submission, answer in zip(group, answers, strict=True):
-            if not submission.future.done():
-                submission.future.set_result(answer)
+                    submission.future.set_result(answer)
 
     def _seconds(self) -> float:
         return self._clock.elapsed() / 1000
@@ -148,6 +171,13 @@ def _allowance(job: NewJob) -> float:
 
 def _overloaded() -> Problem:
     return unavailable("overloaded", "More jobs are being submitted than can be stored at the moment.", 2)
+
+
+def _refused(job: NewJob, error: Exception) -> Problem:
+    log.error(log_events.SUBMISSION_UNSTORABLE, job=job.run.run_id, reason=cleaned(error), exc_info=error)
+    if isinstance(error, Unstorable):
+        return Problem(422, "unstorable", "The store of this service does not hold what this job is made of.")
+    return Problem(500, "internal-error", "This should not have happened. It has been logged.")
 
 
 def _give_up(future: asyncio.Future[Submitted]) -> None:
