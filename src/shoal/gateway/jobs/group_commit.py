@@ -45,7 +45,11 @@ class _Submission:
     job: NewJob
     future: asyncio.Future[Submitted]
     until: float
-    over: asyncio.TimerHandle
+    over: asyncio.TimerHandle | None = None
+
+    def stop_waiting(self) -> None:
+        if self.over is not None:
+            self.over.cancel()
 
     def fail(self, problem: Problem) -> None:
         if not self.future.done():
@@ -71,6 +75,7 @@ class GroupCommit:
         self._large: FairQueue[_Submission] = FairQueue(MOST_LARGE)
         self._large_next = False
         self._allowance = 0.0
+        self._for_commit = (1 - GROUP_WITHIN) * options.store_patience
         self._some = asyncio.Event()
         self._committing_since = math.inf
 
@@ -90,9 +95,9 @@ class GroupCommit:
         self.check(client)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Submitted] = loop.create_future()
-        allowed = self._patience + self._allowance + _allowance(job)
-        over = loop.call_later(allowed - (1 - GROUP_WITHIN) * self._patience, _give_up, future)
-        submission = _Submission(client, job, future, self._seconds() + allowed, over)
+        allowed = self._patience + _allowance(job)
+        submission = _Submission(client, job, future, self._seconds() + allowed)
+        submission.over = loop.call_later(allowed - self._for_commit, self._tired_of_waiting, submission)
         line = self._large if len(job.tasks) > LARGE else self._waiting
         superfluous = line.put(client, submission)
         if superfluous is not None:
@@ -101,7 +106,7 @@ class GroupCommit:
         try:
             return await future
         finally:
-            submission.over.cancel()
+            submission.stop_waiting()
 
     async def run(self) -> None:
         """Commit group after group, until cancelled."""
@@ -124,11 +129,20 @@ class GroupCommit:
         while len(group) < most and tasks < TASKS_AT_ONCE and (found := line.take()) is not None:
             _, submission = found
             if not submission.future.done():
-                submission.over.cancel()
-                submission.over = loop.call_later(submission.until - self._seconds(), _give_up, submission.future)
+                submission.stop_waiting()
+                left = max(submission.until - self._seconds(), self._for_commit)
+                submission.over = loop.call_later(left, _give_up, submission.future)
                 group.append(submission)
                 tasks += len(submission.job.tasks)
         return group
+
+    def _tired_of_waiting(self, submission: _Submission) -> None:
+        """It has waited for its group for long enough; unless it is for a large job, which takes its time."""
+        left = self._committing_since + self._for_commit + self._allowance - self._seconds()
+        if self._allowance and left > 0:
+            submission.over = asyncio.get_running_loop().call_later(left, self._tired_of_waiting, submission)
+        else:
+            _give_up(submission.future)
 
     async def _commit(self, group: list[_Submission]) -> None:
         """Never two at a time, and never given up: where the store does not answer, one group is in doubt, not many."""

@@ -7,6 +7,7 @@ import hashlib
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -28,6 +29,9 @@ from shoal.intake.admission import Refused, admit
 from shoal.runs.seeding import at_start
 
 REFUSALS_SHOWN = 20
+LONG_LIST = 1000
+"""URLs of a client that are more than a moment's work."""
+
 LONGEST_REASON = 500
 SHOWN_OF_URL = 500
 
@@ -61,7 +65,7 @@ class ServedScraper:
         own fault: the answer is a job that has failed.
         """
         try:
-            return await threads.run(lambda loop: self._prepare(loop, body, urls), self._options.start_timeout, client)
+            return await threads.run(partial(self._in_turn, threads, body, urls), self._options.start_timeout, client)
         except TimeoutError:
             seconds = self._options.start_timeout
             return self._failed(body, f"The start of {self.scraper.name!r} took more than {seconds:g} seconds.")
@@ -72,6 +76,20 @@ class ServedScraper:
                 "Too many of your jobs are held up in the start of their scraper.",
                 headers=((b"retry-after", b"5"),),
             ) from None
+
+    def _in_turn(
+        self, threads: StartThreads, body: bytes | None, urls: list[str] | None, loop: asyncio.AbstractEventLoop
+    ) -> Prepared:
+        """Long lists one after the other: they are nothing but work, and together would only take longer, and the time
+        of everybody else."""
+        if urls is None or len(urls) <= LONG_LIST:
+            return self._prepare(loop, body, urls)
+        if not threads.long_list.acquire(timeout=self._options.start_timeout / 2):
+            raise TooBusy
+        try:
+            return self._prepare(loop, body, urls)
+        finally:
+            threads.long_list.release()
 
     def _prepare(self, loop: asyncio.AbstractEventLoop, body: bytes | None, urls: list[str] | None) -> Prepared:
         """In a thread: whatever the author of the scraper does here may block."""

@@ -80,6 +80,8 @@ class StartThreads:
         self._most_stuck = most_stuck
         self._share = share or Share()
         self._loop = asyncio.get_running_loop()
+        self.long_list = threading.Lock()
+        """For those at work who share it: held while one does what takes the time of all."""
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._lock = threading.Lock()  # for all that follows
         self._waiting: FairQueue[_Work] = FairQueue(MOST_WAITING)
