@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Self
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from shoal.config.sections import (
@@ -57,6 +57,12 @@ class Settings(BaseSettings):
     engine: str = Field(
         default=DEFAULT_ENGINE,
         description="Where everything is kept, as a URL. A relative file is looked for in the current folder.",
+    )
+    secret_key: SecretStr | None = Field(
+        default=None,
+        description="What secrets in the store are sealed with: 32 characters or more, the same for all who share it; "
+        "`file:PATH` or `keyring` = it is there; `new,old` while it is changed. Absent = in a file that is made beside "
+        "the store when first needed.",
     )
     user_agent: str | None = Field(
         default=None, description="What to call ourselves to sites; absent = `Shoal/VERSION`. `contact` is added to it."
@@ -164,6 +170,7 @@ class Settings(BaseSettings):
         """All that is set or has a default, as JSON can hold it, with passwords masked."""
         values = self.model_dump(mode="json", exclude={"scrapers", "lanes", "exits", "route"})
         values["engine"] = mask_url(self.engine)
+        values["secret_key"] = None if self.secret_key is None else MASK
         values["scrapers"] = {name: each.model_dump(exclude_unset=True) for name, each in self.scrapers.items()}
         values["lanes"] = {name: each.model_dump(exclude_unset=True) for name, each in self.lanes.items()}
         values["exits"] = {

@@ -40,6 +40,9 @@ STORE_UNANSWERED = LogEvent(
     *("doing", "attempt", "next_try", "reason"),
 )
 STORE_RECOVERED = LogEvent("store.recovered", "warning", "the store answers again", "after", "attempts")
+STORE_EXPOSED = LogEvent(
+    "store.exposed", "warning", "anybody on this machine may replace the files of the store", "folder"
+)
 STORE_MAY_LOSE = LogEvent("store.may_lose", "warning", "the store may lose what it was told", "reason")
 
 LEASE_LOST = LogEvent("lease.lost", "warning", "lease lost; its work is stopped", "url")

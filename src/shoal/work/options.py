@@ -9,6 +9,7 @@ from shoal.core.clock import Millis
 from shoal.core.exit_address import TorOptions
 from shoal.core.lanes import PAGE_LANES
 from shoal.core.politeness import BACKOFF_FIRST, MAX_BACKOFF, MAX_CRAWL_DELAY, OFFLINE_FIRST, OUTAGE_FIRST, RETRY_FIRST
+from shoal.core.secret_box import NoKeys, SecretBox
 from shoal.delivery.options import LeaseTiming
 from shoal.errors import UsageError
 from shoal.fetch.guard.rules import Guard
@@ -59,7 +60,7 @@ class WorkerOptions:
     the tasks of web clients may connect to. `max_crawl_delay`: a longer Crawl-delay of a robots.txt is read as this;
     `max_backoff`: a longer Retry-After.
     `revisit`: pages that are to be visited again wait for it. `cache_max_bytes`: the largest body that is kept to be
-    used again. `timing`: for tests.
+    used again. `timing`: for tests. `secrets`: opens what is sealed in the store.
     """
 
     user_agent: str
@@ -78,6 +79,7 @@ class WorkerOptions:
     revisit: bool = True
     cache_max_bytes: int = LARGEST
     timing: WorkTiming = field(default_factory=WorkTiming)
+    secrets: SecretBox = field(default_factory=NoKeys)
 
     def __post_init__(self) -> None:
         for name, number in (("concurrency", self.concurrency), ("batch", self.batch)):

@@ -121,13 +121,16 @@ class Worker:
                     self._scrapers,
                     fetcher if self._around is None else self._around(fetcher),
                     Permission(fetcher, robots, clock, self._engine.frontier, timing),
-                    HandlerRunner(leases.handling, self._known_links, clock, self._halts, self.tally, self._budget),
+                    HandlerRunner(
+                        leases.handling, self._known_links, clock, self._halts, self.tally, self._budget,
+                        options.secrets,
+                    ),
                     SitemapReading(self._engine.frontier, self._budget, self._finds),
                     PageHistory(self._engine.cache, self._single_flight, fetcher.has_cookies, options.cache_max_bytes),
                     self._engine.cache,
                     Setbacks(self._engine.cache, clock, self._chance, timing, self._connectivity),
                     clock=clock, chance=self._chance, timing=timing, tally=self.tally, revisit=options.revisit,
-                    max_backoff=options.max_backoff,
+                    max_backoff=options.max_backoff, secrets=options.secrets,
                 )  # fmt: skip
                 try:
                     with LoopWatchdog(self._in_flight.attempt_of):

@@ -19,12 +19,14 @@ from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.duration import MOST_SECONDS, seconds_from
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason
+from shoal.core.secret_box import SecretBox
 from shoal.core.storable import MAX_ITEMS, cleaned
 from shoal.core.task import Kind, Lease, NewTask
-from shoal.core.url import NormalURL
+from shoal.core.url import NormalURL, without_credentials
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import BadScraper, Drop, Retry
 from shoal.fetch.protocol import Response
+from shoal.frontier.sealing import sealed_tasks
 from shoal.intake.admission import Refusal, Refused, admit, to_request
 from shoal.work.process.fair_turns import FairTurns
 from shoal.work.process.handler_threads import HandlerThreads
@@ -43,7 +45,8 @@ class HandlerRunner:
     """Runs handlers. What a handler raises is an outcome; only KeyboardInterrupt and our own cancellation come through.
 
     `handling`: notes a task while its handler runs, so that a sudden death is charged to it. `halts`: is told how it
-    ended. `budget`: how many links jobs may still have.
+    ended. `budget`: how many links jobs may still have. `secrets`: what a handler sees of a task's headers is opened by
+    it, what it asks for is sealed.
     """
 
     def __init__(
@@ -54,9 +57,11 @@ class HandlerRunner:
         halts: RunHalts,
         tally: Tally,
         budget: TaskBudget,
+        secrets: SecretBox,
     ) -> None:
         self.halts = halts
         self._budget = budget
+        self._secrets = secrets
         self._handling = handling
         self._known_links = known_links
         self._fair_turns = FairTurns(clock)
@@ -73,7 +78,7 @@ class HandlerRunner:
             response.body,
             status=response.status,
             headers=response.headers,
-            request=to_request(task),
+            request=to_request(task, self._secrets),
             depth=task.depth,
         )
         if attempt.recollection is not None:
@@ -108,7 +113,7 @@ class HandlerRunner:
         if tasks and task.extra.guarded:
             tasks = await self._within_budget(attempt, tasks)
         self._tally.read(page, gave=bool(collected.items or collected.requests))
-        return Done(tuple(collected.items), tasks, attempt.url, task.extra.group)
+        return Done(tuple(collected.items), tasks, without_credentials(attempt.url), task.extra.group)
 
     def _admit(self, scraper: Scraper, attempt: Attempt, requests: list[Request]) -> tuple[NewTask, ...]:
         """The requests that become tasks; those the run is known to have are not even made into one."""
@@ -124,11 +129,14 @@ class HandlerRunner:
             if isinstance(admitted, Refused):
                 attempt.refusals[admitted.kind] += 1
                 log.debug(
-                    log_events.LINK_REFUSED, scraper=scraper.name, url=cleaned(admitted.url), reason=admitted.reason
+                    log_events.LINK_REFUSED,
+                    scraper=scraper.name,
+                    url=cleaned(without_credentials(admitted.url)),
+                    reason=admitted.reason,
                 )
             else:
                 tasks.append(admitted)
-        return tuple(tasks)
+        return tuple(sealed_tasks(tasks, self._secrets))
 
     async def _within_budget(self, attempt: Attempt, tasks: tuple[NewTask, ...]) -> tuple[NewTask, ...]:
         """As many as the job may still have. The rest is refused, and counted."""

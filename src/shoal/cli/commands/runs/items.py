@@ -10,6 +10,7 @@ from shoal.cli.output.exit_codes import say
 from shoal.cli.output.text import count, plain
 from shoal.cli.running.find_store import find_run, with_engine
 from shoal.cli.running.shared_options import ConfigOption, EngineOption, JsonOption, RunArgument
+from shoal.core.url import without_credentials
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.reader import Item
 from shoal.runs.export import STDOUT, Format, ItemSource, export, items_of, output_for
@@ -37,7 +38,7 @@ def items(
         shown = 0
         async for item in _first(items_of(store.reader, found.run_id), limit):
             body = bytes(item.body).decode()
-            sys.stdout.write(f"{body}\n" if bare else f"{plain(item.url)}\n  {plain(body)}\n")
+            sys.stdout.write(f"{body}\n" if bare else f"{plain(without_credentials(item.url))}\n  {plain(body)}\n")
             shown += 1
         if not shown:
             left = f"; {found.counters.remaining:,} tasks remain to be done" if found.counters.remaining else ""
