@@ -1,4 +1,4 @@
-"""Logs on stderr, as text for people or JSON for machines."""
+"""Logs on stderr or in a file, as text for people or JSON for machines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import structlog
 
 from shoal.cli.output.exit_codes import wants_tracebacks
 from shoal.core.log_events import with_sentence, without_traceback
+from shoal.errors import BadSettings
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -29,14 +30,22 @@ class _Stderr(logging.Handler):
             self.handleError(record)
 
 
+def _log_file(name: str) -> logging.Handler:
+    try:
+        return logging.FileHandler(name, encoding="utf-8")
+    except OSError as error:
+        raise BadSettings(f"The log file {name!r} cannot be written: {error.strerror}.") from None
+
+
 def _without_nothing(_logger: object, _method: str, event: EventDict) -> EventDict:
     """A line says what is known, and not what is not."""
     return {key: value for key, value in event.items() if value is not None}
 
 
 def configure_logs(settings: Settings) -> None:
-    """Send what Shoal and its libraries log to stderr, in one form, from the level of the settings on.
+    """Send what Shoal and its libraries log to stderr or to a file, in one form, from the level of the settings on.
 
+    Several processes may add to one file: each line is written at once. Raises BadSettings if it cannot be written.
     Tracebacks of handlers are shown with `--debug`, and at the level `debug`; dead letters keep them in any case.
     """
     shared: list[Processor] = [
@@ -53,14 +62,17 @@ def configure_logs(settings: Settings) -> None:
         shared.append(structlog.processors.format_exc_info)
         renderers = [structlog.processors.JSONRenderer()]
     else:
-        renderers = [with_sentence, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        renderers = [
+            with_sentence,
+            structlog.dev.ConsoleRenderer(colors=settings.log_file is None and sys.stderr.isatty()),
+        ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = _Stderr()
+    handler = _Stderr() if settings.log_file is None else _log_file(settings.log_file)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
