@@ -363,7 +363,15 @@ def test_the_hint_to_resume_has_all_that_is_needed(site: Site, tmp_path: Path) -
     command = shlex.split(said.rpartition("Go on with: ")[2])
     (run,) = json.loads(shoal("runs", "--json", "--engine", "sqlite:///x.db").stdout)
     assert command[:6] == ["shoal", "run", "shop.py:books", "--resume", "--run-id", run["run_id"]]
-    assert command[6:] == [*options[:4], "--replace", *options[4:], "--config", "other.toml", "--engine", "sqlite:///x.db"]
+    assert command[6:] == [
+        *options[:4],
+        "--replace",
+        *options[4:],
+        "--config",
+        "other.toml",
+        "--engine",
+        "sqlite:///x.db",
+    ]
     stats = shoal("stats", "last", "--engine", "sqlite:///x.db")
     assert "  interrupted\n" in stats.stdout
     assert stats.stderr.endswith(f"shoal run TARGET --resume --run-id {run['run_id']} --engine sqlite:///x.db\n")

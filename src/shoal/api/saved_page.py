@@ -36,10 +36,10 @@ def description_of(path: Path) -> Path:
 def save_page(page: Page, path: Path) -> None:
     """Write both files; those of that name are replaced."""
     kept = SavedPage(
-        url=without_credentials(page.url),
+        url=str(without_credentials(page.url)),
         status=page.status,
-        headers=[(name, value) for name, value in page.headers.items() if name.lower() not in _SECRET],
-        requested=without_credentials(page.request.url),
+        headers=[(str(name), value) for name, value in page.headers.items() if name.lower() not in _SECRET],
+        requested=str(without_credentials(page.request.url)),
         data=page.data,
         group=page.group,
         depth=page.depth,

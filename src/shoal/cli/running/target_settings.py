@@ -53,8 +53,12 @@ def used_scraper(target: str | None, config: Path | None) -> tuple[Settings, Scr
     """For commands that fetch a page by the way: a scraper as its settings make it, and these.
 
     None = one without a mind of its own, named `page`; settings for it are those of `[scrapers.page]`.
+    Logs are for errors alone: what becomes of the page is what such a command tells.
     """
+    from shoal.cli.output.logs import configure_logs  # noqa: PLC0415 - slow to load
+
     settings = settings_for([] if target is None else [target], config)
+    configure_logs(settings if settings.log_level == "debug" else settings.model_copy(update={"log_level": "error"}))
     if target is not None:
         scraper = load_scraper(target)
         scrapers_for([target], settings)

@@ -81,7 +81,7 @@ def _verdict(tried: Tried, *, obeyed: bool) -> str:
 
 
 def _masked(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(name, MASK if name.lower() in SECRET else mask_url(value)) for name, value in headers]
+    return [(str(name), MASK if name.lower() in SECRET else mask_url(value)) for name, value in headers]
 
 
 def _shown(url: str) -> str:

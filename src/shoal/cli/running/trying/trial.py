@@ -85,10 +85,6 @@ class Trial:
     async def fetch(self, request: Request, read: Read | None = None) -> Tried:
         """Have it fetched and, if it was, read while its lease is held. Raises UsageError for what is no URL."""
         tried = Tried(request)
-        task = admit(request, self._scraper)
-        if isinstance(task, Refused):
-            raise UsageError(f"{task.url!r} cannot be fetched: {task.reason}.")
-        await wait_for_site(self._settings, task.site, task.url, self._clock)
 
         async def keep(page: Page) -> None:
             tried.page = page
@@ -97,6 +93,10 @@ class Trial:
 
         reading = Handler(self._scraper.name, None, keep)
         self._scraper.handlers = dict.fromkeys([None, *self._scraper.handlers], reading)
+        task = admit(request, self._scraper)
+        if isinstance(task, Refused):
+            raise UsageError(f"{task.url!r} cannot be fetched: {task.reason}.")
+        await wait_for_site(self._settings, task.site, task.url, self._clock)
         engine = await open_engine(self._store, create=True)
         try:
             run_id = new_run_id(self._scraper.name, self._clock)
