@@ -21,7 +21,7 @@ NOTEBOOK = """
 import asyncio, signal, threading
 from shoal import Scraper
 
-books = Scraper("books", start=["{url}/"], delay=60)
+books = Scraper("books", start=["{url}/"], delay=1, obey_robots=False)
 
 @books.page
 def listing(page):
