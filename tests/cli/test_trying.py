@@ -158,6 +158,15 @@ def test_a_shell_has_the_page_and_can_fetch_more(counting: Site, file: str) -> N
 # How polite it is
 
 
+def test_a_site_that_crawls_of_the_store_leave_alone_is_left_alone(counting: Site, file: str) -> None:
+    Path("shoal.toml").write_text("[scrapers.books]\ndelay = 3600\nobey_robots = false\n")
+    assert shoal("run", file, "--url", f"{counting.url}/gone", "--quiet").returncode == 1
+    answer = shoal("fetch", f"{counting.url}/7")
+    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
+    assert "is to be left alone for another 59m" in answer.stderr
+    assert counting.seen == ["/gone"]
+
+
 async def tried(url: str, **options: Any) -> Tried:
     scraper = Scraper("page", **({"delay": 0} | options))
     with opened_trial(Settings(engine="sqlite:///nowhere/none.db"), scraper) as trial:

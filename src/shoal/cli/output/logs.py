@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from shoal.cli.output.exit_codes import wants_tracebacks
+from shoal.cli.output.tracebacks import with_traceback
 from shoal.core.log_events import with_sentence, without_traceback
 from shoal.errors import BadSettings
 
@@ -47,6 +48,7 @@ def configure_logs(settings: Settings) -> None:
 
     Several processes may add to one file: each line is written at once. Raises BadSettings if it cannot be written.
     Tracebacks of handlers are shown with `--debug`, and at the level `debug`; dead letters keep them in any case.
+    No traceback shows variables, in whatever form and whoever logs it.
     """
     shared: list[Processor] = [
         _without_nothing,
@@ -54,18 +56,19 @@ def configure_logs(settings: Settings) -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        with_traceback,
     ]
     if not wants_tracebacks() and settings.log_level != "debug":
         shared.insert(0, without_traceback)
     renderers: list[Processor]
     if settings.log_format == "json":
-        shared.append(structlog.processors.format_exc_info)
         renderers = [structlog.processors.JSONRenderer()]
     else:
-        renderers = [
-            with_sentence,
-            structlog.dev.ConsoleRenderer(colors=settings.log_file is None and sys.stderr.isatty()),
-        ]
+        console = structlog.dev.ConsoleRenderer(
+            colors=settings.log_file is None and sys.stderr.isatty(),
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+        renderers = [with_sentence, console]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
