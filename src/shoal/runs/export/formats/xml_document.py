@@ -6,8 +6,8 @@ A key that cannot be the name of an element is `<field name="…">`; a character
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import Any, BinaryIO
-from xml.sax.saxutils import escape, quoteattr
 
 from shoal.frontier.contract.reader import Item
 from shoal.runs.export.records import Columns, cell_of, record_of
@@ -35,7 +35,7 @@ class XMLWriter:
 
 
 def _element(name: str, value: Any) -> str:
-    tag, attributes = (name, "") if _NAME.fullmatch(name) else ("field", f" name={quoteattr(_usable(name))}")
+    tag, attributes = (name, "") if _NAME.fullmatch(name) else ("field", f' name="{escape(_usable(name))}"')
     match value:
         case None:
             return f'<{tag}{attributes} null="true"/>'
@@ -44,7 +44,7 @@ def _element(name: str, value: Any) -> str:
         case list():
             inner = "".join(_element("value", part) for part in value)
         case _:
-            inner = escape(_usable(cell_of(value)), {"\r": "&#13;"})
+            inner = escape(_usable(cell_of(value)), quote=False).replace("\r", "&#13;")
     return f"<{tag}{attributes}>{inner}</{tag}>"
 
 
