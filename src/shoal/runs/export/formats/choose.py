@@ -10,7 +10,6 @@ from shoal.errors import UsageError
 from shoal.runs.export.formats.csv_table import CSVWriter
 from shoal.runs.export.formats.json_text import JSONArrayWriter, JSONLinesWriter
 from shoal.runs.export.formats.protocol import ItemWriter
-from shoal.runs.export.formats.xml_document import XMLWriter
 from shoal.runs.export.records import Columns
 from shoal.runs.export.survey import Survey
 
@@ -45,6 +44,8 @@ def writer_for(
         case Format.JSON:
             return JSONArrayWriter(stream, columns)
         case Format.XML:
+            from shoal.runs.export.formats.xml_document import XMLWriter  # noqa: PLC0415 - seldom asked for
+
             return XMLWriter(stream, columns)
         case Format.CSV:
             assert found is not None  # noqa: S101 - SURVEYED says so
