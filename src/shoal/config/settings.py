@@ -75,7 +75,10 @@ class Settings(BaseSettings):
         default=64, ge=1, le=10_000, description="Most requests in flight per worker process, over all sites."
     )
     log_level: LogLevel = Field(default="warning", description="Least important kind of message that is logged.")
-    log_format: LogFormat = Field(default="text", description="`text` for people, `json` for machines; on stderr.")
+    log_format: LogFormat = Field(default="text", description="`text` for people, `json` for machines.")
+    log_file: str | None = Field(
+        default=None, min_length=1, description="File that log lines are added to, instead of stderr; absent = none."
+    )
     events: str | None = Field(
         default=None,
         min_length=1,

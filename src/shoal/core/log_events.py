@@ -80,6 +80,11 @@ TASK_SNOOZED = LogEvent("task.snoozed", "warning", "backing off", "site", "url",
 TASK_DROPPED = LogEvent("task.dropped", "info", "dropped", "scraper", "url", "handler", "reason")
 TASK_BROKE = LogEvent("task.broke", "error", "this should not have happened", "scraper", "url")
 
+REQUEST_ANSWERED = LogEvent(
+    "request.answered", "info", "answered", *("status", "method", "url", "bytes", "seconds", "exit")
+)
+REQUEST_FAILED = LogEvent("request.failed", "info", "not answered", *("reason", "method", "url", "seconds", "exit"))
+
 BACKGROUND_FAILED = LogEvent(
     "background.failed",
     "error",

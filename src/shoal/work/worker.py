@@ -111,6 +111,7 @@ class Worker:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._exits.close)
             fetcher = await self._exits.open()
+            asking = fetcher if self._around is None else self._around(fetcher)
             async with self._leases as leases:
                 options, clock, timing = self._options, self._clock, self._options.timing
                 robots = RobotsCache(
@@ -119,8 +120,8 @@ class Worker:
                 )  # fmt: skip
                 self._executor = Executor(
                     self._scrapers,
-                    fetcher if self._around is None else self._around(fetcher),
-                    Permission(fetcher, robots, clock, self._engine.frontier, timing),
+                    asking,
+                    Permission(asking, robots, clock, self._engine.frontier, timing),
                     HandlerRunner(
                         leases.handling, self._known_links, clock, self._halts, self.tally, self._budget,
                         options.secrets,
