@@ -88,6 +88,19 @@ def target_of(scraper: Scraper) -> str:
     return "TARGET"
 
 
+def targets_of(scraper: Scraper) -> list[str]:
+    """All targets that another process has to load to have a scraper with all its handlers: the files, or modules,
+    where they are defined. None at all = it cannot be had there: one of them does not name it at its top."""
+    found: dict[str, str] = {}
+    files = {code.co_filename for handler in scraper.handlers.values() if (code := code_of(handler.function))}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file not in files or file in found or all(value is not scraper for value in vars(module).values()):
+            continue
+        found[file] = f"{name if '.' in name else file}:{scraper.name}"
+    return list(found.values()) if found.keys() == files else []
+
+
 def refuse_while_loading(act: str) -> None:
     """Raises UsageError if a target is being loaded at this moment: whoever loads it wants its scrapers only."""
     if _loading.get():

@@ -1,4 +1,4 @@
-"""Bounds on HTML before it is parsed: pages that a parser would take minutes or gigabytes for, found in linear time. Pure.
+"""Bounds on HTML before it is parsed: what would take a parser minutes or gigabytes, found in linear time. Pure.
 
 HTML5 parsers are quadratic in how deep elements are nested, in the attributes of one element, in the options of one
 <select>, and in formatting elements that are left open (each paragraph after them repeats them all: 40 kB of <font>

@@ -8,7 +8,7 @@ from shoal.config.pools import pools_from, tor_from
 from shoal.core.clock import millis
 from shoal.core.lanes import PAGE_LANES
 from shoal.fetch.guard.rules import Guard
-from shoal.work.options import WorkerOptions
+from shoal.work.options import IsolationOptions, WorkerOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,4 +45,6 @@ def worker_options(
         max_crawl_delay=millis(settings.max_crawl_delay),
         revisit=revisit,
         cache_max_bytes=settings.cache_max_bytes,
+        isolation=IsolationOptions(settings.guard.isolate, settings.handler_timeout, settings.handler_memory),
+        max_block=settings.max_block,
     )

@@ -1,4 +1,4 @@
-"""Pages that are small and take a parser minutes or gigabytes: quadratic in depth, attributes, options or formatting."""
+"""Small pages that take a parser minutes or gigabytes: quadratic in depth, attributes, options or formatting."""
 
 from __future__ import annotations
 
