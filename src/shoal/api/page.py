@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from shoal.api.request import Request
 from shoal.api.targets import check_is_selector, given_urls, not_a_target
 from shoal.core.duration import Duration
-from shoal.core.html_bounds import check_bounds, parse_html
+from shoal.core.html.bounds import check_bounds, parse_html
 from shoal.core.task import Kind
 from shoal.core.url import NormalURL, Resolver
 from shoal.errors import BadScraper, BadURL

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shoal.api.page import Page
-from shoal.core.content import content_hash
-from shoal.core.html_bounds import check_bounds
+from shoal.core.html.content import content_hash
+from shoal.core.html.bounds import check_bounds
 from shoal.errors import PageTooComplex
 from shoal.testing.hostile_site import COMPLEX_PAGES
 

@@ -20,7 +20,7 @@ from multidict import CIMultiDict
 from shoal.api.page import Page
 from shoal.api.yields import collect
 from shoal.config.target import load_scrapers
-from shoal.core.content import content_hash
+from shoal.core.html.content import content_hash
 from shoal.core.url import NormalURL
 from shoal.errors import BadScraper, ShoalError
 from shoal.work.isolation.messages import LENGTH, Hello, PageRead, PageWork, Ready, SentRequest, framed

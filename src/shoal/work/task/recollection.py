@@ -12,7 +12,7 @@ import msgspec
 
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Millis, Moment, millis
-from shoal.core.content import content_hash, rules_of
+from shoal.core.html.content import content_hash, rules_of
 from shoal.core.notes import Entry, Note
 from shoal.core.outcome import Blame, Dead, Done, Outcome
 from shoal.core.task import Extra, Task, accepted_url

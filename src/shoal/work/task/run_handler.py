@@ -97,14 +97,18 @@ class HandlerRunner:
         self._tally.read(page, gave=bool(collected.items or collected.requests))
         return Done(tuple(collected.items), tasks, attempt.url, task.extra.group)
 
-    async def _read_here(self, handler: Handler, attempt: Attempt, response: Response, page: Page) -> Collected:
-        """In this process: in the loop, or in a thread. Raises what the handler raises."""
+    async def _read_here(
+        self, handler: Handler, attempt: Attempt, response: Response, page: Page
+    ) -> Collected | HandlerFailure:
+        """In this process: in the loop, or in a thread. Raises what the handler raises in the loop."""
         if attempt.recollection is not None:
             page.unchanged = attempt.recollection.compare(response)
         if handler.thread:
             ended = await self._threads.run(partial(collect_at_once, handler, page, attempt.url))
-            if isinstance(ended, BaseException):
+            if isinstance(ended, KeyboardInterrupt):
                 raise ended
+            if isinstance(ended, BaseException):  # not raised here: a coroutine cannot raise StopIteration
+                return failure_of(ended, handler)
             collected = ended[0]
         else:
             collected = await collect(handler.function(page), handler, attempt.url)

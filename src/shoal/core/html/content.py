@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from shoal.core.html_bounds import parse_html
+from shoal.core.html.bounds import parse_html
 from shoal.errors import PageTooComplex
 
 INVISIBLE = ("script", "style", "noscript", "template")
