@@ -26,7 +26,7 @@ from shoal.testing.hostile_site import HostileSite
 from shoal.work.options import IsolationOptions
 from support.working import Crawled, crawl, reader, result_of, worker_for
 
-SCRAPER = '''
+SCRAPER = """
 import asyncio, os, re, sys, threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +100,7 @@ def odd(page: Page):
 @here.page("label")
 def label(page: Page):
     yield Request(page.url + "?label", "nobody")
-'''
+"""
 SHORT = IsolationOptions(timeout=4.0, memory=256 * 2**20)
 
 
@@ -113,7 +113,6 @@ def scraper(tmp_path: Path) -> Scraper:
     file = tmp_path / "here.py"
     file.write_text(SCRAPER)
     return load_scraper(str(file))
-
 
 
 def children() -> list[psutil.Process]:
@@ -166,7 +165,7 @@ async def test_what_does_not_end_well_costs_its_own_task_and_no_other(
     too_long = "took longer than 4 s and was stopped"
     assert (reasons["hang"].text, reasons["hang"].detail) == (too_long, f"here.py:{line_of('re.match')} in hang")
     assert reasons["sleep"].text == reasons["/complex/quoted-attributes"].text == too_long
-    parsing = line_of("page.text(\"p\")")
+    parsing = line_of('page.text("p")')
     assert reasons["/complex/quoted-attributes"].detail == f"here.py:{parsing} in parse"
     assert reasons["/complex/nested"].blame is Blame.URL
     assert "too complex" in reasons["/complex/nested"].text

@@ -89,6 +89,7 @@ class Settings(BaseSettings):
     )
     max_block: Seconds = Field(
         default=10.0,
+        le=60,
         description="A handler that holds up its whole worker for so long is stopped, and its page has failed; "
         "0 = never. Unit: seconds.",
     )

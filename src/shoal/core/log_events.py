@@ -77,12 +77,6 @@ LOOP_BLOCKED = LogEvent(
     "a handler blocks everything else; give it `thread=True`, or let it await",
     *("scraper", "handler", "url", "where", "seconds"),
 )
-LOOP_FREED = LogEvent(
-    "loop.freed",
-    "warning",
-    "a handler was stopped because it held up everything else for too long",
-    *("scraper", "handler", "url", "where", "seconds"),
-)
 LOOP_LOST = LogEvent(
     "loop.lost",
     "error",

@@ -129,7 +129,7 @@ class Worker:
                     clock=clock, chance=self._chance, timing=timing, tally=self.tally, revisit=options.revisit,
                 )  # fmt: skip
                 try:
-                    with LoopWatchdog(self._in_flight.attempt_of):
+                    with LoopWatchdog(self._in_flight.attempt_of, leases.charge_only, options.max_block):
                         await self._work(leases, self._executor)
                 except BaseExceptionGroup as errors:
                     raise of_the_store(errors) from None
