@@ -114,7 +114,7 @@ class LoopWatchdog:
                 return
             if answered.wait(BLOCKED_AFTER) or answered.wait(SCHEDULED_WITHIN) or self._over.is_set():
                 continue
-            self._report(log_events.LOOP_BLOCKED, BLOCKED_AFTER)
+            self._report()
             self._wait_for(answered)
 
     def _wait_for(self, answered: threading.Event) -> None:
@@ -154,32 +154,43 @@ class LoopWatchdog:
 
     def _end_process(self, blocked: float) -> None:
         """As a decision: whoever waits for this process learns at once that its leases are free."""
-        culprit, frame = self._culprit(), sys._current_frames().get(self._thread)  # noqa: SLF001 - see below
-        if culprit is None or _is_debugged(frame):
+        culprit = self._culprit()
+        if culprit is None or _is_debugged(self._frame()):
             return
         self._charge_only(culprit.held)
-        self._said.clear()
-        self._report(log_events.LOOP_LOST, blocked)
+        log.error(
+            log_events.LOOP_LOST,
+            scraper=culprit.task.scraper,
+            handler=culprit.task.handler or "(default)",
+            url=without_credentials(culprit.url),
+            where=self._place(),
+            seconds=blocked,
+        )
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(ENDED)
 
-    def _report(self, event: log_events.LogEvent, seconds: float) -> None:
-        where = place_in(sys._current_frames().get(self._thread))  # noqa: SLF001 - the way that Python has for this
+    def _report(self) -> None:
+        """Name who blocks, and the same line seldom."""
+        where, attempt = self._place(), self._culprit()
         now = self._clock.elapsed()
         if now - self._said.get(where, -SAID_AGAIN_AFTER) < SAID_AGAIN_AFTER:
             return
         self._said[where] = now
-        attempt = self._culprit()
-        say = log.warning if event.level == "warning" else log.error
-        say(
-            event,
+        log.warning(
+            log_events.LOOP_BLOCKED,
             scraper=None if attempt is None else attempt.task.scraper,
             handler=None if attempt is None else attempt.task.handler or "(default)",
             url=None if attempt is None else without_credentials(attempt.url),
             where=where,
-            seconds=seconds,
+            seconds=BLOCKED_AFTER,
         )
+
+    def _place(self) -> str | None:
+        return place_in(self._frame())
+
+    def _frame(self) -> FrameType | None:
+        return sys._current_frames().get(self._thread)  # noqa: SLF001 - the way that Python has for this
 
 
 def _is_debugged(frame: FrameType | None) -> bool:
