@@ -90,15 +90,16 @@ def target_of(scraper: Scraper) -> str:
 
 def targets_of(scraper: Scraper) -> list[str]:
     """All targets that another process has to load to have a scraper with all its handlers: the files, or modules,
-    where they are defined. None at all = it cannot be had there: one of them does not name it at its top."""
-    found: dict[str, str] = {}
+    that name it at their top; of these only those where handlers are defined, if there are any. None at all = it cannot
+    be had there."""
     files = {code.co_filename for handler in scraper.handlers.values() if (code := code_of(handler.function))}
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file not in files or file in found or all(value is not scraper for value in vars(module).values()):
-            continue
-        found[file] = f"{name if '.' in name else file}:{scraper.name}"
-    return list(found.values()) if found.keys() == files else []
+    naming = {
+        str(module.__file__): name
+        for name, module in list(sys.modules.items())
+        if getattr(module, "__file__", None) and any(value is scraper for value in vars(module).values())
+    }
+    defining = {file: name for file, name in naming.items() if file in files} or naming
+    return [f"{name if '.' in name else file}:{scraper.name}" for file, name in defining.items()]
 
 
 def refuse_while_loading(act: str) -> None:

@@ -63,12 +63,13 @@ def check_bounds(html: bytes | str) -> None:
     """Raises PageTooComplex for what would take a parser very long. Costs little beside parsing it."""
     if len(html) <= SMALL:
         return
-    body = (html if isinstance(html, bytes) else html.encode("utf-8", "replace")).lower()
-    tags = body.count(b"<")
-    if _has_a_long_tag(body):
-        _check_attributes(_without_scripts(body))
-    if tags * tags <= MOST_COPIES:
+    body = html if isinstance(html, bytes) else html.encode("utf-8", "replace")
+    tags, long = body.count(b"<"), _has_a_long_tag(body)
+    if tags * tags <= MOST_COPIES and not long:
         return
+    body = body.lower()
+    if long:
+        _check_attributes(_without_scripts(body))
     if len(_WITH_ATTRIBUTES.findall(body)) * tags > MOST_COPIES:
         left_open = _most_open(_OPEN_OR_END.findall(body))
         if left_open * tags > MOST_COPIES:

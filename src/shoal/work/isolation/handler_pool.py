@@ -21,7 +21,7 @@ from shoal.work.options import IsolationOptions
 from shoal.work.task.handler_failure import FailureKind, HandlerFailure
 
 PATIENCE = 0.5
-"""Seconds after which a page that no process is free for gets one more: those that are busy may be so for long."""
+"""Seconds in which not one process has ended a page: then they are busy for long, and there is one more."""
 
 MOST_PROCESSES = 8
 """At once, however many are busy for long."""
@@ -55,6 +55,7 @@ class HandlerPool:
         self._number = min(os.cpu_count() or 1, MOST_PROCESSES)
         for _ in range(self._number):
             self._places.put_nowait(None)
+        self._ended = 0
         self._processes: set[HandlerProcess] = set()
         self._warned: set[str] = set()
 
@@ -83,6 +84,7 @@ class HandlerPool:
                 self._processes.discard(process)
                 await process.kill()
                 process = None
+            self._ended += 1
             self._places.put_nowait(process)
 
     async def close(self) -> None:
@@ -93,12 +95,13 @@ class HandlerPool:
 
     async def _free_place(self) -> HandlerProcess | None:
         """A process that is free, or None for one that is to be started."""
-        if self._number < MOST_PROCESSES:
+        while self._number < MOST_PROCESSES:
+            before = self._ended
             try:
                 async with asyncio.timeout(PATIENCE):
                     return await self._places.get()
             except TimeoutError:
-                if self._number < MOST_PROCESSES:
+                if self._ended == before and self._number < MOST_PROCESSES:
                     self._number += 1
                     return None
         return await self._places.get()

@@ -18,7 +18,6 @@ from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.core.outcome import Blame, Dead, Done, Outcome
 from shoal.core.task import Kind, NewTask
-from shoal.core.url import NormalURL
 from shoal.delivery.held_lease import HeldLease
 from shoal.fetch.protocol import Response
 from shoal.intake.admission import Refusal, Refused, admit, to_request
@@ -155,7 +154,7 @@ class HandlerRunner:
         tasks: list[NewTask] = []
         for request in requests:
             url = request.url
-            if type(url) is NormalURL and (url in young or url in old) and _is_plain(request):
+            if isinstance(url, str) and (url in young or url in old) and _is_plain(request):
                 attempt.duplicates += 1
                 continue
             admitted = admit(request, scraper, task.depth, task.extra.group, guarded=task.extra.guarded)
