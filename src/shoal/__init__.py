@@ -39,6 +39,7 @@ from shoal.errors import (
     TorFailed,
     UnknownJob,
     UnknownRun,
+    Unstorable,
     UsageError,
 )
 
@@ -98,6 +99,7 @@ __all__ = [
     "TorFailed",
     "UnknownJob",
     "UnknownRun",
+    "Unstorable",
     "UsageError",
     "__version__",
     "open_leases",

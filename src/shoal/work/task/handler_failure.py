@@ -10,9 +10,10 @@ from shoal.api.handler import Handler
 from shoal.core.clock import Millis, millis
 from shoal.core.duration import MOST_SECONDS, seconds_from
 from shoal.core.outcome import Blame, Dead, Dropped, Outcome, Reason
+from shoal.core.storable import cleaned
 from shoal.core.task import Lease
 from shoal.errors import BadScraper, Drop, PageTooComplex, Retry
-from shoal.work.task.classify import Classifier, because, readable
+from shoal.work.task.classify import Classifier, because
 from shoal.work.task.failure_report import MOST_BYTES, traceback_of, where
 
 
@@ -62,8 +63,8 @@ class HandlerFailure(msgspec.Struct, frozen=True):
 
     def _reason(self) -> Reason:
         reason = because(Blame.HANDLER, self.text, self.detail)
-        shown = None if self.traceback is None else self.traceback.encode("utf-8", "replace")[:MOST_BYTES]
-        return msgspec.structs.replace(reason, traceback=None if shown is None else shown.decode(errors="ignore"))
+        shown = None if self.traceback is None else cleaned(self.traceback, MOST_BYTES)
+        return msgspec.structs.replace(reason, traceback=shown)
 
 
 class HandlerStopped(BaseException):
@@ -75,24 +76,24 @@ def failure_of(error: BaseException, handler: Handler) -> HandlerFailure:
     name = type(error).__name__
     match error:
         case Drop():
-            return HandlerFailure(FailureKind.DROP, name, readable(error.reason))
+            return HandlerFailure(FailureKind.DROP, name, cleaned(error.reason))
         case Retry(after=None):
-            return HandlerFailure(FailureKind.RETRY, name, readable(error.reason))
+            return HandlerFailure(FailureKind.RETRY, name, cleaned(error.reason))
         case Retry():
             try:
                 wait = _asked_wait(error.after)
             except ValueError as wrong:
                 text = f"raised Retry with after={error.after!r}, which must be {wrong}"
                 return _told(FailureKind.ERROR, text, error, handler)
-            return HandlerFailure(FailureKind.RETRY, name, readable(error.reason), wait)
+            return HandlerFailure(FailureKind.RETRY, name, cleaned(error.reason), wait)
         case PageTooComplex():
-            return HandlerFailure(FailureKind.PAGE, name, readable(error))
+            return HandlerFailure(FailureKind.PAGE, name, cleaned(error))
         case BadScraper():
             return _told(FailureKind.SCRAPER, str(error), error, handler)
         case HandlerStopped():
-            return _told(FailureKind.STOPPED, readable(error), error, handler)
+            return _told(FailureKind.STOPPED, cleaned(error), error, handler)
         case _:
-            text = readable(error)
+            text = cleaned(error)
             return _told(FailureKind.ERROR, f"{name}: {text}" if text else name, error, handler)
 
 

@@ -17,8 +17,10 @@ from shoal.api.yields import Collected, collect, collect_at_once
 from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.core.outcome import Blame, Dead, Done, Outcome
+from shoal.core.storable import MAX_ITEMS, cleaned
 from shoal.core.task import Kind, NewTask
 from shoal.delivery.held_lease import HeldLease
+from shoal.errors import BadScraper
 from shoal.fetch.protocol import Response
 from shoal.intake.admission import Refusal, Refused, admit, to_request
 from shoal.work.isolation.handler_pool import HandlerPool
@@ -27,8 +29,9 @@ from shoal.work.process.fair_turns import FairTurns
 from shoal.work.process.handler_threads import HandlerThreads
 from shoal.work.process.run_halts import RunHalts
 from shoal.work.store.known_links import KnownLinks
+from shoal.work.store.task_budget import TaskBudget
 from shoal.work.task.attempt import Attempt
-from shoal.work.task.classify import Classifier, readable
+from shoal.work.task.classify import Classifier
 from shoal.work.task.handler_failure import FailureKind, HandlerFailure, failure_of
 from shoal.work.task.tally import Tally
 
@@ -39,7 +42,7 @@ class HandlerRunner:
     """Runs handlers. What a handler raises is an outcome; only KeyboardInterrupt and our own cancellation come through.
 
     `handling`: notes a task while its handler runs, so that a sudden death is charged to it. `halts`: is told how it
-    ended. `pool`: processes for those that do not run in this one.
+    ended. `budget`: how many links jobs may still have. `pool`: processes for those that do not run in this one.
     """
 
     def __init__(
@@ -49,9 +52,11 @@ class HandlerRunner:
         clock: Clock,
         halts: RunHalts,
         tally: Tally,
+        budget: TaskBudget,
         pool: HandlerPool,
     ) -> None:
         self.halts = halts
+        self._budget = budget
         self._pool = pool
         self._handling = handling
         self._known_links = known_links
@@ -82,6 +87,7 @@ class HandlerRunner:
                     collected = await self._read_here(handler, attempt, response, page)
                 if isinstance(collected, HandlerFailure):
                     return self._failed(collected, attempt, scraper, classify)
+                _check_size(collected.items)
                 tasks = self._admit(scraper, attempt, collected.requests)
             except KeyboardInterrupt:
                 raise
@@ -93,6 +99,8 @@ class HandlerRunner:
                 if began is not None:
                     self._fair_turns.end(began)
         self.halts.read(task.run_id)
+        if tasks and task.extra.guarded:
+            tasks = await self._within_budget(attempt, tasks)
         self._tally.read(page, gave=bool(collected.items or collected.requests))
         return Done(tuple(collected.items), tasks, attempt.url, task.extra.group)
 
@@ -161,11 +169,27 @@ class HandlerRunner:
             if isinstance(admitted, Refused):
                 attempt.refusals[admitted.kind] += 1
                 log.debug(
-                    log_events.LINK_REFUSED, scraper=scraper.name, url=readable(admitted.url), reason=admitted.reason
+                    log_events.LINK_REFUSED, scraper=scraper.name, url=cleaned(admitted.url), reason=admitted.reason
                 )
             else:
                 tasks.append(admitted)
         return tuple(tasks)
+
+    async def _within_budget(self, attempt: Attempt, tasks: tuple[NewTask, ...]) -> tuple[NewTask, ...]:
+        """As many as the job may still have. The rest is refused, and counted."""
+        run_id = attempt.task.run_id
+        room = await self._budget.room(run_id, len(tasks))
+        self._budget.take(run_id, room, attempt.lease.token)
+        if room < len(tasks):
+            attempt.refusals[Refusal.TOO_MANY] += len(tasks) - room
+        return tasks[:room]
+
+
+def _check_size(items: list[bytes]) -> None:
+    """Raises BadScraper if the items of one page are more than one transaction should hold."""
+    size = sum(map(len, items))
+    if size > MAX_ITEMS:
+        raise BadScraper(f"The items of this page have {size:,} bytes together, and {MAX_ITEMS:,} is the limit.")
 
 
 def _is_plain(request: Request) -> bool:
