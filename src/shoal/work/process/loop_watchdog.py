@@ -82,6 +82,7 @@ class LoopWatchdog:
         self._answered = threading.Event()
         self._asked_at = self._looked_at = self._clock.elapsed()
         self._signals: tuple[signal.Signals, ...] = ()
+        self._setting = threading.Lock()
 
     def __enter__(self) -> Self:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
@@ -99,8 +100,9 @@ class LoopWatchdog:
     ) -> None:
         self._over.set()
         if self._signals:
-            self._set_timers(0.0)
-            self._signals = ()
+            with self._setting:  # the thread sends none and sets none any more: from here on they would kill
+                self._set(0.0)
+                self._signals = ()
             signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
 
     def _watch(self) -> None:
@@ -128,16 +130,22 @@ class LoopWatchdog:
                 continue
             if blocked >= LOST_AFTER * self._max_block:
                 self._end_process(blocked)
-            elif blocked >= stop_at and self._signals:
+            elif blocked >= stop_at:
                 stop_at += self._max_block / 4
-                signal.pthread_kill(self._thread, signal.SIGVTALRM)
+                with self._setting:
+                    if self._signals:
+                        signal.pthread_kill(self._thread, signal.SIGVTALRM)
 
     def _set_timers(self, seconds: float) -> None:
         """Of the time that this process spends computing: they go off if this thread cannot set them anew."""
         self._looked_at = self._clock.elapsed()
-        if self._signals:
-            signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds / 4)
-            signal.setitimer(signal.ITIMER_PROF, LOST_AFTER * seconds)
+        with self._setting:
+            if self._signals:
+                self._set(seconds)
+
+    def _set(self, seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds / 4)
+        signal.setitimer(signal.ITIMER_PROF, LOST_AFTER * seconds)
 
     def _ring(self, _number: int, frame: FrameType | None) -> None:
         """In the thread of the loop, wherever that stands: raises what stops it there."""
