@@ -84,6 +84,8 @@ class Scraper:
     `site_down_after`: a site that is down costs its pages nothing but time; those that are tried after it was down for
     so long are given up; 0 = sites are not waited for, each page is tried `attempts` times (6 h).
     `adaptive`: a site that grows slow or fails is visited more slowly for a while, never faster than `delay` (False).
+    `isolate`: pages are parsed and read in a process that is killed when it takes too long or too much memory (False;
+    for pages of web clients always, unless the settings say otherwise).
 
     Raises BadScraper with one sentence for a value that cannot be used.
     """
@@ -123,6 +125,7 @@ class Scraper:
         max_rate_limits: int = 5,
         site_down_after: Duration = 6 * 3600.0,
         adaptive: bool = False,
+        isolate: bool = False,
     ) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadScraper(
@@ -165,6 +168,7 @@ class Scraper:
         self.max_rate_limits = check.count("max_rate_limits", max_rate_limits, least=1)
         self.site_down_after = check.seconds("site_down_after", site_down_after)
         self.adaptive = check.flag("adaptive", adaptive)
+        self.isolate = check.flag("isolate", isolate)
         self.handlers: dict[str | None, Handler] = {}
         self._start: Callable[..., Any] | None = None
 

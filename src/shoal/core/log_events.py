@@ -97,6 +97,18 @@ LOOP_BLOCKED = LogEvent(
     "a handler blocks everything else; give it `thread=True`, or let it await",
     *("scraper", "handler", "url", "where", "seconds"),
 )
+LOOP_LOST = LogEvent(
+    "loop.lost",
+    "error",
+    "a handler that cannot be stopped holds up everything else; this process ends, and what it held is not lost",
+    *("scraper", "handler", "url", "where", "seconds"),
+)
+ISOLATION_MISSING = LogEvent(
+    "isolation.missing",
+    "warning",
+    "jobs of this scraper are read in the worker itself: no other process could load it; make it at the top of a file",
+    "scraper",
+)
 WORKER_OFFLINE = LogEvent(
     "worker.offline",
     "warning",
