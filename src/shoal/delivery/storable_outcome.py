@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.core.outcome import Dead, Done, Dropped, Outcome, Reason, Retried, Snoozed
+from shoal.core.outcome import Done, Outcome, Reason
 from shoal.core.storable import MAX_DATA, MAX_ITEM, MAX_URL, NUL, cleaned, has_nul, json_problem, text_problem
 from shoal.core.task import NewTask
 from shoal.errors import UsageError
@@ -15,14 +15,10 @@ from shoal.errors import UsageError
 
 def storable_outcome(outcome: Outcome) -> Outcome:
     """The same, with reasons cleaned and cut. Raises UsageError if it holds what no store can."""
-    match outcome:
-        case Done():
-            _check(outcome)
-            return outcome
-        case Snoozed(reason=None):
-            return outcome
-        case Retried(reason=reason) | Snoozed(reason=Reason() as reason) | Dead(reason=reason) | Dropped(reason=reason):
-            return msgspec.structs.replace(outcome, reason=_clean(reason))
+    if isinstance(outcome, Done):
+        _check(outcome)
+        return outcome
+    return outcome if outcome.reason is None else msgspec.structs.replace(outcome, reason=_clean(outcome.reason))
 
 
 def _clean(reason: Reason) -> Reason:
