@@ -178,8 +178,11 @@ class Jobs(Protocol):
         """
         ...
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        """In one read, up to `most` items of each of these jobs, in the order they were settled. Unknown: absent."""
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
+        """In one read, up to `most` items of each of these jobs, in the order they were settled.
+
+        Absent: unknown jobs, and those whose items are more than `most_bytes` all together.
+        """
         ...
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:

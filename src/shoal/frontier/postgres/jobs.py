@@ -59,8 +59,9 @@ class PostgresJobs:
         rows = await self._connections.rows("read_jobs", self._now(), list(known), list(known.values()))
         return [_status(*row) for row in rows]
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        rows = await self._connections.rows("read_results", self._now(), list(filter(is_storable, job_ids)))
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
+        asked = list(filter(is_storable, job_ids))
+        rows = await self._connections.rows("read_results", self._now(), asked, most_bytes)
         return items_by_job(rows, most)
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:

@@ -51,7 +51,7 @@ class PostgresReader:
         return _run(*rows[0])
 
     async def items(self, run_id: str, cursor: int = 0, limit: int = 1000) -> ItemPage:
-        rows = await self._of_run(run_id, "read_items", self._now(), run_id, cursor, ROWS_AT_MOST)
+        rows = await self._of_run(run_id, "read_items", self._now(), run_id, cursor, min(limit, ROWS_AT_MOST))
         return item_page(rows, limit)
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:

@@ -72,19 +72,22 @@ class RedisJobs:
         found = await self._read(asked)
         return [status for status in found if status.version != known[status.job_id]]
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
         results: dict[str, list[Item]] = {}
         job_ids = list(filter(is_storable, job_ids))
+        left = dict.fromkeys(job_ids, most_bytes)
         for partition in range(self._store.partitions):
             for some in _parts(job_ids, JOBS_AT_ONCE):
-                rows = await self._store.call("read_results", partition, {"ids": some, "most": most})
-                for job_id, batches in zip(some, rows, strict=True):
+                asked = {"ids": some, "most": most, "bytes": [max(left[job_id], 0) for job_id in some]}
+                rows = await self._store.call("read_results", partition, asked)
+                for job_id, (size, batches) in zip(some, rows, strict=True):
+                    left[job_id] -= size
                     if batches is None or (partition and job_id not in results):
                         continue
                     items = results.setdefault(job_id, [])
                     for batch in batches:
                         items += stored_items(batch)[: most - len(items)]
-        return results
+        return {job_id: items for job_id, items in results.items() if left[job_id] >= 0}
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
         found = await self._store.call(

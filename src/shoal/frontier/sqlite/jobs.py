@@ -55,9 +55,9 @@ class SqliteJobs:
     async def statuses(self, known: Mapping[str, int]) -> Sequence[JobStatus]:
         return await self._reader.look(lambda look, now: _statuses(look, now, known))
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        asked = encode(list(filter(is_storable, job_ids))).decode()
-        return items_by_job(await self._reader.rows("read_results", ids=asked, now=await self._reader.now()), most)
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
+        asked, now = encode(list(filter(is_storable, job_ids))).decode(), await self._reader.now()
+        return items_by_job(await self._reader.rows("read_results", ids=asked, now=now, bytes=most_bytes), most)
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
         return await self._reader.look(lambda look, now: _listed(look, now, owner, before, limit))

@@ -80,11 +80,12 @@ ORDER BY b.run DESC
 LIMIT :limit
 
 -- name: read_results
--- The items of jobs whose results are still there; a row without an item for one that has none.
+-- The items of jobs whose results are still there, and not too large; a row without an item for one that has none.
 SELECT r.run_id, i.url, i.grouping, i.body
 FROM json_each(:ids) AS k
 CROSS JOIN run AS r ON r.run_id = k.value AND r.is_job AND (r.results_until IS NULL OR r.results_until > :now)
 LEFT JOIN item AS i ON i.run = r.id
+WHERE (SELECT coalesce(sum(length(body)), 0) FROM item WHERE run = r.id) <= :bytes
 ORDER BY k.key, i.id
 
 -- name: read_backlogs

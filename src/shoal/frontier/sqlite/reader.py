@@ -34,6 +34,9 @@ from shoal.frontier.sqlite.errors import clear_errors
 from shoal.frontier.sqlite.store.statements import STATEMENTS
 from shoal.frontier.sqlite.whereabouts import Look, find_page
 
+BATCHES_AT_MOST = 500
+"""Rows that are read for one page of items."""
+
 Answer = TypeVar("Answer")
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -58,8 +61,8 @@ class SqliteReader:
         return _run(rows[0])
 
     async def items(self, run_id: str, cursor: int = 0, limit: int = 1000) -> ItemPage:
-        rows = await self.rows("read_items", run=await self._number(run_id), cursor=cursor, now=self._clock.now())
-        return item_page(rows, limit)
+        run, most = await self._number(run_id), min(limit, BATCHES_AT_MOST)
+        return item_page(await self.rows("read_items", run=run, cursor=cursor, now=self._clock.now(), most=most), limit)
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:
         rows = await self.rows("read_dead", run=await self._number(run_id), after=after, limit=limit)

@@ -1,1 +1,3 @@
--- Sites are released as a whole, and jobs have a deadline (functions only).
+-- No table changes: sites are released as a whole, jobs have a deadline, results are bounded in bytes, settlements bring
+-- the `extra` of a dead letter and no URL of a redirect.
+SELECT 1;
