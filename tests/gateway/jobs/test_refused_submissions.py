@@ -47,7 +47,7 @@ def picky(request: pytest.FixtureRequest, engine: SqliteEngine) -> Picky:
 
 @pytest.fixture
 async def picked(engine: SqliteEngine, picky: Picky) -> AsyncIterator[GatewayService]:
-    service = GatewayService(engine, [shop_scraper()], GatewayOptions())
+    service = GatewayService(engine, [shop_scraper()], GatewayOptions(store_patience=60))
     async with service.running():
         yield service
 

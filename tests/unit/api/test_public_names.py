@@ -52,6 +52,7 @@ PROMISED = [
     "TorFailed",
     "UnknownJob",
     "UnknownRun",
+    "Unstorable",
     "UsageError",
     "__version__",
     "open_leases",
