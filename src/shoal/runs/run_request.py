@@ -9,7 +9,7 @@ from typing import NamedTuple
 from shoal.api.scraper import Scraper
 from shoal.config.settings import mask_url
 from shoal.core.clock import Clock
-from shoal.core.run_id import check_run_id
+from shoal.core.storable import check_run_id
 from shoal.core.task import RunState
 from shoal.errors import UnknownRun, UsageError
 from shoal.frontier.contract.frontier import Run
