@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+import msgspec
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Millis
-from shoal.core.outcome import Blame, Snoozed
+from shoal.core.outcome import Blame, Dead, Reason, Snoozed
 from shoal.core.task import NO_EXTRA, Extra, Lease, Task
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import TooLate
@@ -23,9 +25,9 @@ from shoal.work.task.recollection import headers_of
 URL = "http://x.example/"
 
 
-def attempt(clock: JumpClock, *, delay: Millis = 1000, window: Millis = 150_000) -> Attempt:
+def attempt(clock: JumpClock, *, delay: Millis = 1000, window: Millis = 150_000, extra: Extra = NO_EXTRA) -> Attempt:
     now = clock.now()
-    task = Task(1, "run", "test", URL, "x.example", "bulk", None, 0, 0, 0, 0, NO_EXTRA)
+    task = Task(1, "run", "test", URL, "x.example", "bulk", None, 0, 0, 0, 0, extra)
     lease = Lease(task, 7, "direct", now, now, now + window, now + 300_000, delay, True)
     return Attempt(HeldLease(lease, clock, float(NOON)))
 
@@ -105,6 +107,19 @@ async def test_cut_short_only_its_requests_count() -> None:
     assert settlement.outcome == Snoozed()
     assert (settlement.requests, settlement.refused, settlement.crawl_delay) == (1, 0, None)
     assert one.settlement(Snoozed()).refused == 3
+
+
+@pytest.mark.parametrize(
+    "setbacks",
+    [{"limits": 4, "set_back_since": 9}, {"detours": ("a", "b")}, {"halfway": True}],
+    ids=" ".join,
+)
+def test_a_dead_letter_remembers_nothing_of_its_setbacks(setbacks: dict[str, Any]) -> None:
+    """So that it begins anew when it is requeued: with what it had, it would die again at once."""
+    asked, why = Extra(data={"n": 1}, group="g", method="POST", body=b"x", visits=2), Reason(Blame.URL, "limited")
+    set_back = attempt(JumpClock(), extra=msgspec.structs.replace(asked, **setbacks))
+    assert set_back.settlement(Dead(why)).outcome == Dead(why, asked)
+    assert attempt(JumpClock(), extra=asked).settlement(Dead(why)).outcome == Dead(why), "nothing is to be written"
 
 
 def test_a_header_of_a_request_goes_before_the_scrapers_however_it_is_spelled() -> None:
