@@ -23,7 +23,7 @@ _URL_LINE = re.compile(r"https?://\S+", re.IGNORECASE).fullmatch
 _STEP = 2**17
 _HEAD = 1024
 _GZIP = b"\x1f\x8b"
-_DECLARED = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
+_DECLARED = re.compile(rb"""encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 _ASCII_LIKE = re.compile(
     r"(us-)?ascii|iso-?8859-?\d+|latin-?1|windows-\d+|cp\d+|koi8-[ru]|gb\d+|gbk|big5|euc-\w+|shift_jis", re.IGNORECASE
 )
@@ -193,7 +193,8 @@ def _encoding(head: bytes) -> tuple[str, bytes]:
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding, mark
-    declared = _DECLARED.search(head)
+    _, _, declaration = head[: 2 * _HEAD].partition(b"<?xml")
+    declared = _DECLARED.search(declaration.partition(b">")[0])
     name = declared[1].decode() if declared else ""
     if not _ASCII_LIKE.fullmatch(name):
         return "utf-8", b""
