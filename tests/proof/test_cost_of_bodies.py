@@ -19,7 +19,7 @@ from shoal.core.charset import decode
 from shoal.core.charset_labels import CODECS
 from shoal.fetch.body import read_body
 from shoal.fetch.protocol import FetchError
-from support.cost import KIB, MIB, check_time, numbered, peak, pumped
+from support.cost import KIB, MIB, check_time, numbered, peak, pumped, size_of
 
 MARKUP = [
     *(
@@ -127,10 +127,11 @@ def pack(body: bytes, encoding: str) -> bytes:
     return body
 
 
-def search_packed(seconds: float | None, most: int, size: int) -> None:
+def search_packed(seconds: float | None, most: int, largest: int) -> None:
     slowest = 0.0
     held = number = 0
     for number, chance in numbered("packed", 0, seconds, most):
+        size = size_of(number, largest)
         file, encoding, seed = pumped(chance, PACKED), chance.choice(ENCODINGS), chance.random()
         half, whole = (packed(random.Random(seed), file.of_size(length), encoding) for length in (size // 2, size))
         what, allowed = f"body {number} ({encoding})", 0.1 + SECONDS_PER_MIB * (len(whole) + 2 * CAP) / MIB
@@ -152,11 +153,12 @@ def packed(chance: random.Random, body: bytes, encoding: str) -> bytes:
     return body
 
 
-def search_texts(seconds: float | None, most: int, size: int) -> None:
+def search_texts(seconds: float | None, most: int, largest: int) -> None:
     slowest = 0.0
     held = number = 0
     labels = sorted(CODECS)
     for number, chance in numbered("text", 0, seconds, most):
+        size = size_of(number, largest)
         file, label = pumped(chance, MARKUP), chance.choice(labels)
         long = pumped(chance, TYPES).of_size(HEADER).decode()
         named = f"text/html; charset={label}"

@@ -11,7 +11,7 @@ import pytest
 
 from shoal.intake.sitemap_file import SitemapReader
 from shoal.intake.sitemap_xml import Unreadable
-from support.cost import KIB, MIB, Pumped, check_time, numbered, peak, pumped, resident
+from support.cost import KIB, MIB, Pumped, check_time, numbered, peak, pumped, resident, size_of
 
 XML = [
     *(
@@ -167,10 +167,11 @@ def any_sitemap(chance: random.Random) -> Pumped:
     return Pumped(chance.choice(BEGINNINGS) + long + made.head, made.parts, made.tail)
 
 
-def search(seconds: float | None, most: int, size: int) -> None:
+def search(seconds: float | None, most: int, largest: int) -> None:
     slowest = 0.0
     grown = held = number = 0
     for number, chance in numbered("sitemap", 0, seconds, most):
+        size = size_of(number, largest)
         file, seed, step = any_sitemap(chance), chance.random(), chance.choice((1460, 16 * KIB, 64 * KIB))
         half, whole = (packed(random.Random(seed), file.of_size(length)) for length in (size // 2, size))
         what, do = f"sitemap {number}", partial(read, step=step)

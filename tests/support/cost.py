@@ -59,6 +59,11 @@ def numbered(name: str, first: int, seconds: float | None, most: int) -> Iterato
         number += 1
 
 
+def size_of(number: int, largest: int) -> int:
+    """Most are small, so that there are many of them; one of ten is as large as it may be."""
+    return largest if number % 10 == 0 else min(largest, 64 * KIB)
+
+
 def cpu(do: Callable[[bytes], object], data: bytes, tries: int = 1) -> float:
     """The least CPU time that it takes of so many tries."""
     spans = []

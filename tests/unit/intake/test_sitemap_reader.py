@@ -191,6 +191,15 @@ def test_memory_stays_flat_whatever_is_in_the_file(name: str) -> None:
     assert most < 2_000_000
 
 
+@pytest.mark.parametrize("begin", [b"<!-- ", b"<url a='", b"<?p ", b"<url a='" + b"'><b c='" * 9], ids=repr)
+def test_what_has_no_end_is_given_up_although_it_has_the_ends_of_tags_inside(begin: bytes) -> None:
+    """The parser would hold all of it, and read it anew with each piece."""
+    reader = SitemapReader()
+    with pytest.raises(Unreadable, match="more than 1 MB without the end of a tag"):
+        for piece in [b"<urlset>" + begin, *[b"> " * 8_192] * 128]:
+            assert list(reader.feed(piece)) == []
+
+
 def test_the_commonest_mistakes_cost_nothing() -> None:
     assert urls(b"\n <?xml version='1.0'?><urlset><url><loc>/?a=1&b=2&nbsp;c</loc></url></urlset>") == [
         "/?a=1&b=2&nbsp;c"

@@ -15,7 +15,7 @@ from shoal.core.outcome import Blame, Dead, Reason, Snoozed
 from shoal.core.task import NO_EXTRA, Extra, Lease, Task
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import TooLate
-from shoal.fetch.protocol import Fetch, FetchError, Gate, Response
+from shoal.fetch.protocol import Fetch, FetchError, Gate, Response, Stage
 from shoal.insight.audit import Robots
 from shoal.intake.admission import Refusal
 from shoal.testing.jump_clock import NOON, JumpClock
@@ -50,6 +50,19 @@ class Wire:
         if not self.answers:
             raise FetchError("no data", Blame.EXIT)
         return Response(fetch.url, 200, CIMultiDictProxy(CIMultiDict()), b"x", 5)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class Unreachable:
+    """A network on which no connection is ever made."""
+
+    def __init__(self, error: FetchError) -> None:
+        self._error = error
+
+    async def fetch(self, _fetch: Fetch, _gate: Gate) -> Response:
+        raise self._error
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -96,6 +109,27 @@ async def test_a_request_that_was_never_made_is_too_late_and_no_failure() -> Non
     with pytest.raises(TooLate):
         await one.fetch(Wire(clock), Fetch(URL))
     assert one.made == []
+
+
+@pytest.mark.parametrize(
+    ("error", "is_paced"),
+    [
+        (FetchError("connection refused", Blame.HOST, stage=Stage.CONNECTION), True),
+        (FetchError("the proxy says: host unreachable", Blame.EXIT, doubtful=True), True),
+        (FetchError("network not reachable", Blame.HOST, stage=Stage.NETWORK), False),
+        (FetchError("the proxy cannot be reached", Blame.EXIT), False),
+    ],
+    ids=lambda value: value.text if isinstance(value, FetchError) else "",
+)
+async def test_a_try_to_connect_moves_the_clock_if_the_target_may_have_seen_it(
+    error: FetchError, is_paced: bool
+) -> None:
+    """The next request of its slot comes a delay later, as after a request that was answered."""
+    clock = JumpClock()
+    one = attempt(clock)
+    with pytest.raises(FetchError):
+        await one.fetch(Unreachable(error), Fetch(URL))
+    assert (one.held.starts, one.held.started_at is not None) == (0, is_paced)
 
 
 async def test_cut_short_only_its_requests_count() -> None:
