@@ -15,8 +15,8 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from multidict import CIMultiDict
 
-from shoal.core.charset import decode
-from shoal.core.charset_labels import CODECS
+from shoal.core.charsets.decoding import decode
+from shoal.core.charsets.labels import CODECS
 from shoal.fetch.body import read_body
 from shoal.fetch.protocol import FetchError
 from support.cost import KIB, MIB, check_time, numbered, peak, pumped, size_of

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from shoal.core.url import MAX_LENGTH
+from shoal.core.storable import MAX_URL
 from shoal.fetch.robots.parser import MAX_BYTES, RobotsFile
 from support.cost import KIB, MIB, Pumped, check_time, numbered, peak, pumped, size_of
 
@@ -101,7 +101,7 @@ def search(seconds: float | None, most: int, largest: int) -> None:
             half, whole = (unlike(random.Random(seed), begins + file.of_size(length)) for length in (size // 2, size))
         what = f"robots.txt {number}"
         slowest = max(slowest, check_time(what, read, half, whole, READ))
-        rules, place = read(whole), b"/" + pumped(chance, PLACES).of_size(MAX_LENGTH - 1)
+        rules, place = read(whole), b"/" + pumped(chance, PLACES).of_size(MAX_URL - 1)
         for target in (place[:100], place):
             asked = f"{what}, {target[:40]!r}"
             matched = max(matched, check_time(asked, partial(ask, rules=rules), b"", target, MATCHED))
