@@ -160,7 +160,7 @@ class _Content:
         if self._blank:
             text = text.lstrip()
             self._blank = not text
-        return self._form.feed(text.encode("utf-8", "replace")) if text else []
+        return self._form.feed(text.encode("utf-8", "replace"), last=last) if text or last else []
 
     def close(self) -> list[SitemapEntry]:
         return self._form.close()
@@ -214,7 +214,7 @@ class _Lines:
         self._number = 0
         self._begun = False
 
-    def feed(self, data: bytes) -> list[SitemapEntry]:
+    def feed(self, data: bytes, *, last: bool = False) -> list[SitemapEntry]:
         *lines, self._carry = (self._carry + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         if len(self._carry) > LONGEST_LINE:
             raise _no_list()

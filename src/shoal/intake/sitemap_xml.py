@@ -20,6 +20,8 @@ LONGEST_TAG = 2**20
 what has not ended, and reads it anew with every piece that comes."""
 LONGEST_VALUE = 20_000
 """Characters of one value that are looked at. No URL that Shoal fetches is that long."""
+AT_ONCE = 2**16
+"""The parser is given no fewer bytes at a time: it reads anew what has not ended with those before."""
 LONGEST_BASE = 2_000
 """Characters of what addresses are relative to. A short address costs as much as its base is long."""
 MOST_MEDIA = 1_000
@@ -99,12 +101,13 @@ class XmlReader:
         self._end_of_it: Unreadable | None = None
         self._start_parser()
 
-    def feed(self, data: bytes) -> list[SitemapEntry]:
-        """The entries that are complete with these bytes."""
+    def feed(self, data: bytes, *, last: bool = False) -> list[SitemapEntry]:
+        """The entries that are complete with these bytes. They may be held until there are more, unless they are the
+        last ones."""
         if self._end_of_it is not None:
             raise self._end_of_it
         try:
-            self._take(data)
+            self._take(data, last=last)
         except Unreadable as error:
             if not self._found:
                 raise
@@ -121,8 +124,11 @@ class XmlReader:
             self._parse(self._carry, last=True)
         return self._taken()
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes, *, last: bool) -> None:
         data = self._carry + data
+        if len(data) < AT_ONCE and not last:
+            self._carry = data
+            return
         cut = data.rfind(b">") + 1
         self._carry = data[cut:]
         if len(self._carry) > LONGEST_TAG:
