@@ -29,7 +29,7 @@ ORDER = (
     "Page",
     "Element",
     "Matches",
-    "Table",
+    "HtmlTable",
     "Request",
     "FormFile",
     "BasicAuth",

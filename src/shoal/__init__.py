@@ -7,7 +7,7 @@ from shoal.api.auth import BasicAuth, DigestAuth
 from shoal.api.form_encoding import FormFile
 from shoal.api.page import Page
 from shoal.api.reading.selecting import Element, Matches
-from shoal.api.reading.tables import Table
+from shoal.api.reading.tables import HtmlTable
 from shoal.api.request import Request
 from shoal.api.routes import Route
 from shoal.api.scraper import Scraper
@@ -23,6 +23,7 @@ from shoal.errors import (
     BadURL,
     BadWebhook,
     BeingMoved,
+    CannotUnseal,
     Drop,
     EngineBroken,
     EngineError,
@@ -35,6 +36,7 @@ from shoal.errors import (
     JobUnfinished,
     NeedsAnotherLease,
     NoStore,
+    PageTooComplex,
     RequestRefused,
     Retry,
     ShoalError,
@@ -68,6 +70,7 @@ __all__ = [
     "BadWebhook",
     "BasicAuth",
     "BeingMoved",
+    "CannotUnseal",
     "Client",
     "DigestAuth",
     "Drop",
@@ -82,6 +85,7 @@ __all__ = [
     "GatewayError",
     "GatewayUnavailable",
     "Hop",
+    "HtmlTable",
     "Job",
     "JobFailed",
     "JobItem",
@@ -93,6 +97,7 @@ __all__ = [
     "NoStore",
     "Orchestrator",
     "Page",
+    "PageTooComplex",
     "RefusedURL",
     "Request",
     "RequestRefused",
@@ -104,7 +109,6 @@ __all__ = [
     "ShoalError",
     "Sitemap",
     "StartRefused",
-    "Table",
     "TooLate",
     "TorFailed",
     "UnknownJob",

@@ -18,6 +18,7 @@ from shoal.api.reading.pseudo_elements import attribute
 from shoal.api.reading.selecting import Element, Selecting, bad_selector, select_nodes
 from shoal.api.reading.targets import check_is_selector, given_urls
 from shoal.api.request import Request, RequestOptions, TaskOptions
+from shoal.core.html.bounds import check_bounds, parse_html
 from shoal.core.task import Hop, Kind
 from shoal.core.url import NormalURL, Resolver
 from shoal.errors import BadScraper, BadURL
@@ -113,6 +114,7 @@ class Page(Selecting):
         if self._selector is None:
             from parsel import Selector  # noqa: PLC0415 - most scrapers never use XPath, and lxml is slow to import
 
+            check_bounds(self.html)
             kind = self.headers.get("Content-Type", "")
             self._selector = Selector(self.html, type="xml" if "xml" in kind and "html" not in kind else "html")
         try:
@@ -282,7 +284,7 @@ class Page(Selecting):
     def _parsed(self) -> LexborHTMLParser:
         if self._tree is None:
             html = self.body.removeprefix(_UTF8_MARK) if self._is_utf8() else self.html
-            self._tree = LexborHTMLParser(html)
+            self._tree = parse_html(html)
         return self._tree
 
     def _is_utf8(self) -> bool:

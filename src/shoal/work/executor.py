@@ -18,9 +18,19 @@ from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
 from shoal.core.politeness import MAX_BACKOFF
+from shoal.core.secret_box import SecretBox
 from shoal.core.task import Kind, Task
 from shoal.core.url import join, same_site, site_of, without_credentials
-from shoal.errors import BadScraper, BadURL, EngineError, NeedsAnotherLease, TooLate, Unstorable
+from shoal.errors import (
+    BadScraper,
+    BadSettings,
+    BadURL,
+    CannotUnseal,
+    EngineError,
+    NeedsAnotherLease,
+    TooLate,
+    Unstorable,
+)
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response
 from shoal.fetch.robots.cache import RobotsRules, robots_url
 from shoal.frontier.contract.cache import Cache
@@ -33,6 +43,7 @@ from shoal.work.options import WorkTiming
 from shoal.work.task.attempt import Attempt, Trouble
 from shoal.work.task.authorization import Authorizations
 from shoal.work.task.classify import WORTH_RETRYING, Classifier, because, trouble_of
+from shoal.work.task.handler_failure import HandlerStopped
 from shoal.work.task.onward import accepts, onward
 from shoal.work.task.page_history import PageHistory
 from shoal.work.task.read_sitemap import SitemapReading
@@ -73,6 +84,7 @@ class Executor:
         timing: WorkTiming,
         tally: Tally,
         revisit: bool = True,
+        secrets: SecretBox,
         max_backoff: Millis = MAX_BACKOFF,
     ) -> None:
         self._scrapers = scrapers
@@ -90,6 +102,7 @@ class Executor:
         self._cache = cache
         self._setbacks = setbacks
         self._revisit = revisit
+        self._secrets = secrets
         self._tally = tally
         self._paces = Paces()
         self._exit_blame = ExitBlame()
@@ -108,6 +121,8 @@ class Executor:
             outcome = Dead(because(Blame.HANDLER, error))
         except EngineError:
             raise
+        except HandlerStopped as error:  # not in its handler: in what the scraper says of pages, or in reading them
+            outcome = self._classify[task.scraper].failure(attempt.lease, because(Blame.HANDLER, error))
         except Exception as error:
             # A mistake of ours must not take the worker and all its other tasks along.
             log.exception(log_events.TASK_BROKE, scraper=task.scraper, url=without_credentials(task.url))
@@ -133,6 +148,8 @@ class Executor:
             attempt.trouble = trouble_of(resolved, outcome)
             if error.blame is Blame.HOST and self._scrapers[task.scraper].adaptive:
                 self._pace(attempt, self._scrapers[task.scraper], None)
+        except (BadSettings, CannotUnseal) as error:  # this worker does not have the key of a secret
+            outcome = self._classify[task.scraper].failure(attempt.lease, because(Blame.WORKER, error))
         return await self._setbacks.weigh(attempt, outcome, self._scrapers[task.scraper])
 
     def _patiently(self, task: Task, outcome: Outcome) -> Outcome:
@@ -270,6 +287,8 @@ class Executor:
         headers = headers_of(extra, scraper) if scraper.headers or extra.headers else {}
         if attempt.recollection is not None:
             headers |= attempt.recollection.validators(attempt.url, headers)
+        if extra.headers:
+            headers = self._secrets.open_headers(headers)
         if scraper.auth:
             headers |= self._authorizations.header(attempt, scraper, headers)
         return Fetch(
@@ -329,11 +348,13 @@ def _follow(scraper: Scraper, attempt: Attempt, response: Response, leads_to: st
     attempt.move(url, response)
     if same_site(here, url):
         if attempt.extra.kind is Kind.PAGE and not scraper.allowed(url):
-            return Dropped(Reason(Blame.POLICY, f"redirected to {url}, which the scraper does not allow"))
+            return Dropped(
+                Reason(Blame.POLICY, f"redirected to {without_credentials(url)}, which the scraper does not allow")
+            )
         return None
     elsewhere = attempt.continued(scraper, here)
     if isinstance(elsewhere, Refused):
-        return Dropped(Reason(Blame.POLICY, f"redirected to {url}: {elsewhere.reason}"))
+        return Dropped(Reason(Blame.POLICY, f"redirected to {without_credentials(url)}: {elsewhere.reason}"))
     return Done(tasks=(elsewhere,), url=here)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from shoal import Page, Request, Scraper
 from shoal.core.lanes import NO_WORKERS_YET, OWN_WORKERS
+from shoal.core.secret_box import NoKeys
 from shoal.core.task import NO_EXTRA, Extra, Kind, NewTask, Task
 from shoal.errors import BadScraper
 from shoal.intake import admission
@@ -48,7 +49,8 @@ def test_what_is_said_of_the_answer_travels_with_the_task_and_is_seen_again_in_i
     request = Request("https://x.example/", timeout="2s", accept=[410, 404, 404], redirects=False)
     extra = task_of(request).extra
     assert extra == Extra(timeout=2000, accept=(404, 410), follow=False)
-    again = to_request(Task(1, "run", "books", "https://x.example/", "x.example", "bulk", None, 0, 0, 0, 0, extra))
+    task = Task(1, "run", "books", "https://x.example/", "x.example", "bulk", None, 0, 0, 0, 0, extra)
+    again = to_request(task, NoKeys())
     assert (again.timeout, again.accept, again.redirects) == (2.0, (404, 410), False)
 
 
@@ -222,8 +224,8 @@ def test_a_task_gives_back_its_request() -> None:
     request = Request("https://x.example/", "detail", {"n": 1}, "milk", 7, "priority", method="POST", body=b"x")
     new = task_of(request)
     task = Task(1, "run", "books", new.url, new.site, new.lane, new.handler, new.priority, 0, 0, 0, new.extra)
-    assert to_request(task) == request
+    assert to_request(task, NoKeys()) == request
     redirected = Task(
         1, "r", "s", "https://x.example/2", "x.example", "bulk", None, 0, 0, 0, 0, Extra(first_url=new.url)
     )
-    assert to_request(redirected).url == new.url
+    assert to_request(redirected, NoKeys()).url == new.url

@@ -6,6 +6,7 @@ from shoal.api.page import Page
 from shoal.api.reading.meta_refresh import LOOKED_AT, refresh_url
 from shoal.api.scraper import Scraper
 from shoal.core.task import REDIRECTS, Kind
+from shoal.errors import PageTooComplex
 from shoal.fetch.protocol import Response
 from shoal.work.task.attempt import Attempt
 
@@ -24,4 +25,7 @@ def onward(scraper: Scraper, attempt: Attempt, response: Response) -> str | None
         return None
     if not (scraper.redirects if attempt.task.extra.follow is None else attempt.task.extra.follow):
         return None
-    return refresh_url(Page(attempt.url, response.body[:LOOKED_AT], headers=response.headers))
+    try:
+        return refresh_url(Page(attempt.url, response.body[:LOOKED_AT], headers=response.headers))
+    except PageTooComplex:  # its handler is told, wherever that runs
+        return None
