@@ -7,6 +7,7 @@ ShoalError
 │   ├── BadScraper          a scraper that is wrong as written (label, option, yield)
 │   ├── BadTarget           `file.py:name` that does not lead to a scraper
 │   ├── UnknownRun          no run of that id in this engine
+│   ├── CannotUnseal        a secret that was sealed with a key which is not here
 │   ├── BeingMoved          a run on its way between two stores, which cannot be changed meanwhile
 │   └── TorFailed           a Tor daemon that is missing, does not start, or finds no way into its network
 ├── EngineError             the store cannot do its work
@@ -99,6 +100,19 @@ class BeingMoved(UsageError):
 
 class TorFailed(UsageError):
     """A Tor daemon cannot be had: none is installed, it does not start, or its network cannot be reached."""
+
+
+class CannotUnseal(UsageError):
+    """A secret in the store cannot be opened. `key`: what names the one that it was sealed with; never the key."""
+
+    def __init__(self, key: str, *, damaged: bool = False) -> None:
+        self.key = key
+        super().__init__(
+            f"A secret in the store was changed since it was sealed with the key {key}, or was sealed for another use."
+            if damaged
+            else f"A secret in the store was sealed with the key {key}, which is not here. Give all who share the "
+            "store the same secret_key (SHOAL_SECRET_KEY); while it is changed, the old behind the new: `new,old`."
+        )
 
 
 class EngineError(ShoalError):

@@ -27,7 +27,11 @@ from shoal.core.url import site_of
 from shoal.errors import BadScraper
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import BaseModel
+
+    from shoal.runs.run_scraper import Existing, Resume, RunResult
 
 H = TypeVar("H", bound=Callable[[Page], Any])
 """The type of a handler: whatever takes one Page."""
@@ -300,6 +304,37 @@ class Scraper:
                     f"Scraper {self.name!r}: @start {name_of(self._start)} ({defined_at(self._start)}) yielded a "
                     f"{type(leaf).__name__}; it yields Requests, URLs and Sitemaps."
                 )
+
+    # How it is run
+
+    def run(
+        self,
+        *,
+        urls: Iterable[str] | None = None,
+        input: Mapping[str, Any] | bytes | None = None,  # noqa: A002 - see above
+        run_id: str | None = None,
+        resume: Resume = False,
+        output: str | Path | Sequence[str | Path] | None = None,
+        if_exists: Existing = "refuse",
+        engine: str | None = None,
+    ) -> RunResult:
+        """Run it here and now, until nothing is left, and answer how it went, with all its `items` in a list.
+
+        For scripts and notebooks, also where a loop is running: then it works in a thread, and this call waits for it.
+        The arguments are those of `Orchestrator.start`, which has no list in memory; settings count as they do there.
+        """
+        from shoal.runs.run_scraper import run_scraper  # noqa: PLC0415 - brings the whole worker: for those who ask
+
+        return run_scraper(
+            self,
+            urls=urls,
+            input=input,
+            run_id=run_id,
+            resume=resume,
+            output=output,
+            if_exists=if_exists,
+            engine=engine,
+        )
 
     # What it asks of others
 

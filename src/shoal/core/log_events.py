@@ -40,6 +40,9 @@ STORE_UNANSWERED = LogEvent(
     *("doing", "attempt", "next_try", "reason"),
 )
 STORE_RECOVERED = LogEvent("store.recovered", "warning", "the store answers again", "after", "attempts")
+STORE_EXPOSED = LogEvent(
+    "store.exposed", "warning", "anybody on this machine may replace the files of the store", "folder"
+)
 STORE_MAY_LOSE = LogEvent("store.may_lose", "warning", "the store may lose what it was told", "reason")
 
 LEASE_LOST = LogEvent("lease.lost", "warning", "lease lost; its work is stopped", "url")
@@ -76,6 +79,11 @@ TASK_RETRIED = LogEvent(
 TASK_SNOOZED = LogEvent("task.snoozed", "warning", "backing off", "site", "url", "reason", "seconds")
 TASK_DROPPED = LogEvent("task.dropped", "info", "dropped", "scraper", "url", "handler", "reason")
 TASK_BROKE = LogEvent("task.broke", "error", "this should not have happened", "scraper", "url")
+
+REQUEST_ANSWERED = LogEvent(
+    "request.answered", "info", "answered", *("status", "method", "url", "bytes", "seconds", "exit")
+)
+REQUEST_FAILED = LogEvent("request.failed", "info", "not answered", *("reason", "method", "url", "seconds", "exit"))
 
 BACKGROUND_FAILED = LogEvent(
     "background.failed",

@@ -9,6 +9,7 @@ from shoal.core.clock import Millis
 from shoal.core.exit_address import TorOptions
 from shoal.core.lanes import PAGE_LANES
 from shoal.core.politeness import BACKOFF_FIRST, MAX_BACKOFF, MAX_CRAWL_DELAY, OFFLINE_FIRST, OUTAGE_FIRST, RETRY_FIRST
+from shoal.core.secret_box import NoKeys, SecretBox
 from shoal.delivery.options import LeaseTiming
 from shoal.errors import UsageError
 from shoal.fetch.guard.rules import Guard
@@ -70,7 +71,8 @@ class WorkerOptions:
     `max_backoff`: a longer Retry-After.
     `revisit`: pages that are to be visited again wait for it. `cache_max_bytes`: the largest body that is kept to be
     used again. `isolation`: handlers in processes of their own. `max_block`: seconds that a handler may hold the event
-    loop before it is stopped; 0 = as long as it likes. `timing`: for tests.
+    loop before it is stopped; 0 = as long as it likes. `secrets`: opens what is sealed in the
+    store. `timing`: for tests.
     """
 
     user_agent: str
@@ -91,6 +93,7 @@ class WorkerOptions:
     isolation: IsolationOptions = field(default_factory=IsolationOptions)
     max_block: float = 10.0
     timing: WorkTiming = field(default_factory=WorkTiming)
+    secrets: SecretBox = field(default_factory=NoKeys)
 
     def __post_init__(self) -> None:
         for name, number in (("concurrency", self.concurrency), ("batch", self.batch)):

@@ -114,6 +114,7 @@ class Worker:
             stack.push_async_callback(self._exits.close)
             stack.push_async_callback(self._pool.close)
             fetcher = await self._exits.open()
+            asking = fetcher if self._around is None else self._around(fetcher)
             async with self._leases as leases:
                 options, clock, timing = self._options, self._clock, self._options.timing
                 robots = RobotsCache(
@@ -122,17 +123,18 @@ class Worker:
                 )  # fmt: skip
                 self._executor = Executor(
                     self._scrapers,
-                    fetcher if self._around is None else self._around(fetcher),
-                    Permission(fetcher, robots, clock, self._engine.frontier, timing),
+                    asking,
+                    Permission(asking, robots, clock, self._engine.frontier, timing),
                     HandlerRunner(
-                        leases.handling, self._known_links, clock, self._halts, self.tally, self._budget, self._pool
+                        leases.handling, self._known_links, clock, self._halts, self.tally, self._budget,
+                        options.secrets, self._pool,
                     ),
                     SitemapReading(self._engine.frontier, self._budget, self._finds),
                     PageHistory(self._engine.cache, self._single_flight, fetcher.has_cookies, options.cache_max_bytes),
                     self._engine.cache,
                     Setbacks(self._engine.cache, clock, self._chance, timing, self._connectivity),
                     clock=clock, chance=self._chance, timing=timing, tally=self.tally, revisit=options.revisit,
-                    max_backoff=options.max_backoff,
+                    max_backoff=options.max_backoff, secrets=options.secrets,
                 )  # fmt: skip
                 try:
                     with LoopWatchdog(self._in_flight.attempt_of, leases.charge_only, options.max_block):

@@ -53,6 +53,7 @@ PROMISED = [
     "TorFailed",
     "UnknownJob",
     "UnknownRun",
+    "Unstorable",
     "UsageError",
     "__version__",
     "open_leases",

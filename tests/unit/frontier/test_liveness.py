@@ -150,7 +150,7 @@ def test_every_worker_is_someone_else() -> None:
         assert book_of_one.path != book_of_other.path
         assert (one.machine, one.pid) == (this_machine(), os.getpid())
         assert one.notebook == str(book_of_one.path)
-        assert book_of_one.path.parent == Path(tempfile.gettempdir())
+        assert book_of_one.path.parent.parent == Path(tempfile.gettempdir())
         assert not is_gone(one.pid, one.pid_started)
     finally:
         book_of_one.close()

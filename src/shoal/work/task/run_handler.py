@@ -17,11 +17,14 @@ from shoal.api.yields import Collected, collect, collect_at_once
 from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.core.outcome import Blame, Dead, Done, Outcome
+from shoal.core.secret_box import SecretBox
 from shoal.core.storable import MAX_ITEMS, cleaned
 from shoal.core.task import Kind, NewTask
+from shoal.core.url import without_credentials
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import BadScraper
 from shoal.fetch.protocol import Response
+from shoal.frontier.sealing import sealed_tasks
 from shoal.intake.admission import Refusal, Refused, admit, to_request
 from shoal.work.isolation.handler_pool import HandlerPool
 from shoal.work.isolation.messages import PageWork, SentRequest
@@ -42,7 +45,8 @@ class HandlerRunner:
     """Runs handlers. What a handler raises is an outcome; only KeyboardInterrupt and our own cancellation come through.
 
     `handling`: notes a task while its handler runs, so that a sudden death is charged to it. `halts`: is told how it
-    ended. `budget`: how many links jobs may still have. `pool`: processes for those that do not run in this one.
+    ended. `budget`: how many links jobs may still have. `secrets`: what a handler sees of a task's headers is opened by
+    it, what it asks for is sealed. `pool`: processes for those that do not run in this one.
     """
 
     def __init__(
@@ -53,10 +57,12 @@ class HandlerRunner:
         halts: RunHalts,
         tally: Tally,
         budget: TaskBudget,
+        secrets: SecretBox,
         pool: HandlerPool,
     ) -> None:
         self.halts = halts
         self._budget = budget
+        self._secrets = secrets
         self._pool = pool
         self._handling = handling
         self._known_links = known_links
@@ -74,7 +80,7 @@ class HandlerRunner:
             response.body,
             status=response.status,
             headers=response.headers,
-            request=to_request(task),
+            request=to_request(task, self._secrets),
             depth=task.depth,
         )
         apart = self._pool.takes(task, scraper)
@@ -102,7 +108,7 @@ class HandlerRunner:
         if tasks and task.extra.guarded:
             tasks = await self._within_budget(attempt, tasks)
         self._tally.read(page, gave=bool(collected.items or collected.requests))
-        return Done(tuple(collected.items), tasks, attempt.url, task.extra.group)
+        return Done(tuple(collected.items), tasks, without_credentials(attempt.url), task.extra.group)
 
     async def _read_here(
         self, handler: Handler, attempt: Attempt, response: Response, page: Page
@@ -169,11 +175,14 @@ class HandlerRunner:
             if isinstance(admitted, Refused):
                 attempt.refusals[admitted.kind] += 1
                 log.debug(
-                    log_events.LINK_REFUSED, scraper=scraper.name, url=cleaned(admitted.url), reason=admitted.reason
+                    log_events.LINK_REFUSED,
+                    scraper=scraper.name,
+                    url=cleaned(without_credentials(admitted.url)),
+                    reason=admitted.reason,
                 )
             else:
                 tasks.append(admitted)
-        return tuple(tasks)
+        return tuple(sealed_tasks(tasks, self._secrets))
 
     async def _within_budget(self, attempt: Attempt, tasks: tuple[NewTask, ...]) -> tuple[NewTask, ...]:
         """As many as the job may still have. The rest is refused, and counted."""
