@@ -177,6 +177,11 @@ class LeaseClient:
             raise UsageError("The lease client is not open: use it within `async with`.")
         return self._notebook.holding(lease.lease.task.id)
 
+    def charge_only(self, lease: HeldLease) -> None:
+        """This process is about to die, and this lease's task is the cause: a crash of it, and of no other."""
+        if self._notebook is not None:
+            self._notebook.charge_only(lease.lease.task.id)
+
     async def flush(self) -> None:
         """Wait until the store has heard of everything that was settled before. Raises EngineError if it cannot."""
         waiting = {settlement.token for settlement in self._producer.exchanges.unsettled}

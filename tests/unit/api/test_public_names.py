@@ -37,6 +37,7 @@ PROMISED = [
     "NoStore",
     "Orchestrator",
     "Page",
+    "PageTooComplex",
     "RefusedURL",
     "Request",
     "RequestRefused",
