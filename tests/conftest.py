@@ -81,7 +81,7 @@ async def site() -> AsyncIterator[HostileSite]:
 def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Notebooks are written into the test's own folder. Answers how many there are now."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return lambda: len(list(tmp_path.glob("shoal-*.hand")))
+    return lambda: len(list(tmp_path.glob("shoal-*/shoal-*.hand")))
 
 
 @pytest.fixture

@@ -7,9 +7,13 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote
 
+import structlog
+
+from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.errors import BadSettings
 from shoal.frontier.contract.jobs import Store
+from shoal.frontier.shared.private_files import is_open_to_all
 from shoal.frontier.sqlite.engine import open_sqlite
 
 KNOWN = (
@@ -17,6 +21,8 @@ KNOWN = (
     "postgresql://user:password@host/database",
     "redis://host:6379/0",
 )
+
+log = structlog.get_logger("shoal")
 
 Opening = Callable[..., Awaitable[Store]]
 
@@ -32,7 +38,10 @@ async def open_engine(url: str, *, create: bool = True, migrate: bool = False, c
         raise BadSettings(f"The engine {url!r} is not a URL. Write it like {KNOWN[0]}.")
     match scheme:
         case "sqlite":
-            return await open_sqlite(sqlite_path(url, rest), create=create, migrate=migrate, clock=clock)
+            path = sqlite_path(url, rest)
+            if is_open_to_all(path.parent):
+                log.warning(log_events.STORE_EXPOSED, folder=str(path.parent))
+            return await open_sqlite(path, create=create, migrate=migrate, clock=clock)
         case "postgresql" | "postgres":
             return await _open_postgres()(url, create=create, migrate=migrate, clock=clock)
         case "redis" | "rediss" | "redis+sentinel" | "redis+cluster" | "rediss+cluster":

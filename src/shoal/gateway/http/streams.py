@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+from shoal.core.url import without_credentials
 from shoal.frontier.contract.jobs import JobStatus
 from shoal.frontier.contract.reader import Item
 from shoal.gateway.http import job_documents
@@ -59,7 +60,7 @@ async def lines(service: GatewayService, key: ApiKey, job_id: str, cursor: int) 
 
 def record(item: Item) -> dict[str, Any]:
     """An item with where it came from."""
-    return {"group": item.group, "url": item.url, "item": item.body}
+    return {"group": item.group, "url": without_credentials(item.url), "item": item.body}
 
 
 def _event(service: GatewayService, status: JobStatus) -> bytes:
