@@ -11,11 +11,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from shoal import Page, Scraper, Sitemap
-from shoal.api import sitemap
-from shoal.api.sitemap import since_moment
+from shoal.api.request import Request
+from shoal.api.sitemap import SitemapOrder, since_moment
+from shoal.core.task import Kind
 from shoal.errors import BadScraper
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.testing.hostile.sitemaps import SITEMAP_DATES
@@ -50,14 +52,14 @@ async def test_indexes_are_followed_loops_are_not(engine: SqliteEngine, site: Ho
     assert counts["/site/20/"] == 1
 
 
-async def test_nesting_is_bounded_in_depth_and_number(
-    engine: SqliteEngine, site: HostileSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nesting_is_bounded_in_depth_and_number(engine: SqliteEngine, site: HostileSite) -> None:
     deep = await crawl(engine, reader(sitemaps=site.url("/sitemap/deep/0")))
     assert deep.counters.done == read_sitemap.MOST_NESTED + 1
     assert deep.counters.refused == 1
-    monkeypatch.setattr(sitemap, "MOST_FILES", 4)
-    many = await crawl(engine, reader(sitemaps=site.url("/sitemap/index/9/9")), "many")
+    four = msgspec.to_builtins(SitemapOrder(files=4))
+    many = await crawl(
+        engine, reader(start=Request(site.url("/sitemap/index/9/9"), data=four, kind=Kind.SITEMAP)), "many"
+    )
     assert sum(count for path, count in site.log.counts().items() if "/part/" in path) == 4
     assert len(many.items) == 4
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from shoal.core.clock import Clock
 from shoal.errors import BadSettings
 from shoal.frontier.contract.jobs import Store
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.sqlite.engine import open_sqlite
 
 KNOWN = (
@@ -21,24 +22,33 @@ KNOWN = (
 Opening = Callable[..., Awaitable[Store]]
 
 
-async def open_engine(url: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None) -> Store:
+async def open_engine(
+    url: str,
+    *,
+    create: bool = True,
+    migrate: bool = False,
+    clock: Clock | None = None,
+    timeouts: StoreTimeouts | None = None,
+) -> Store:
     """Open the engine behind a URL.
 
     `create`: False = its store must exist already. `migrate`: one of an older version is brought up to this one.
-    `clock`: for tests.
+    `clock`: for tests. `timeouts`: how long its store is waited for; None = as is usual for the engine.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
         raise BadSettings(f"The engine {url!r} is not a URL. Write it like {KNOWN[0]}.")
     match scheme:
         case "sqlite":
-            return await open_sqlite(sqlite_path(url, rest), create=create, migrate=migrate, clock=clock)
+            opening: Opening = open_sqlite
+            place: str | Path = sqlite_path(url, rest)
         case "postgresql" | "postgres":
-            return await _open_postgres()(url, create=create, migrate=migrate, clock=clock)
+            opening, place = _open_postgres(), url
         case "redis" | "rediss" | "redis+sentinel" | "redis+cluster" | "rediss+cluster":
-            return await _open_redis()(url, create=create, migrate=migrate, clock=clock)
+            opening, place = _open_redis(), url
         case _:
             raise BadSettings(f"There is no engine {scheme!r}. Known: {', '.join(KNOWN)}.")
+    return await opening(place, create=create, migrate=migrate, clock=clock, timeouts=timeouts)
 
 
 def sqlite_path(url: str, rest: str) -> Path:

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,12 +24,12 @@ from shoal.errors import BadSettings, EngineBroken, EngineError, EngineFull, Eng
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.frontier import Ask, NewRun, WorkerInfo
 from shoal.frontier.contract.jobs import NewJob
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.open import open_engine
 from shoal.frontier.sqlite import errors as sqlite_errors
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
 from shoal.frontier.sqlite.schema import APPLICATION_ID
-from shoal.frontier.sqlite.store import connection as sqlite_connection
-from shoal.frontier.sqlite.store.connection import connect, file_system_of
+from shoal.frontier.sqlite.store.connection import connect, file_system_of, open_file
 from shoal.testing.contract.scene import dead, done, page
 from support.waiting import until
 
@@ -41,8 +42,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def opened(path: Path, *, create: bool = True) -> AsyncIterator[SqliteEngine]:
-    engine = await open_sqlite(path, create=create)
+async def opened(path: Path, **options: Any) -> AsyncIterator[SqliteEngine]:
+    engine = await open_sqlite(path, **options)
     try:
         yield engine
     finally:
@@ -225,23 +226,22 @@ def ordinary_user() -> Iterator[None]:
         libc.setfsuid(0)
 
 
-class TestLocked:
-    @pytest.fixture(autouse=True)
-    def _no_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sqlite_connection, "BUSY_TIMEOUT", 20)
+IMPATIENT = StoreTimeouts(connect=0.02, call=0.02)
 
+
+class TestLocked:
     async def test_opening_a_locked_file(self, path: Path) -> None:
         await make(path)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             with pytest.raises(EngineUnavailable, match="locked by another program") as caught:
-                await open_sqlite(path)
+                await open_sqlite(path, timeouts=IMPATIENT)
             assert is_one_sentence(caught.value, path)
         assert await accepted(path) == 3
 
     async def test_writing_to_a_locked_file_fails_and_later_works(self, path: Path) -> None:
         await make(path)
-        async with opened(path) as engine:
+        async with opened(path, timeouts=IMPATIENT) as engine:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN EXCLUSIVE")
                 with pytest.raises(EngineUnavailable, match="locked by another program"):
@@ -250,9 +250,8 @@ class TestLocked:
             await put(engine, 3, 1)
         assert await accepted(path) == 4
 
-    async def test_a_short_lock_is_waited_for(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_short_lock_is_waited_for(self, path: Path) -> None:
         await make(path)
-        monkeypatch.setattr(sqlite_connection, "BUSY_TIMEOUT", 60_000)
         async with opened(path) as engine:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
                 other.execute("BEGIN IMMEDIATE")
@@ -333,26 +332,19 @@ def _free_bytes(place: Path) -> int:
 
 class TestNetworkFileSystems:
     @pytest.fixture
-    def mounts(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        lines: list[str] = []
-        real = Path.read_text
-
-        def read_text(self: Path, *args: object, **options: object) -> str:
-            return "\n".join(lines) if str(self) == "/proc/self/mounts" else real(self)
-
-        monkeypatch.setattr(Path, "read_text", read_text)
-        return lines
+    def mounts(self, tmp_path: Path) -> Path:
+        return tmp_path / "mounts"
 
     @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p"])
-    async def test_they_are_refused(self, path: Path, mounts: list[str], kind: str) -> None:
-        mounts += ["/dev/sda / ext4 rw 0 0", f"server:/x {path.parent} {kind} rw 0 0"]
+    def test_they_are_refused(self, path: Path, mounts: Path, kind: str) -> None:
+        mounts.write_text(f"/dev/sda / ext4 rw 0 0\nserver:/x {path.parent} {kind} rw 0 0\n")
         with pytest.raises(EngineRefused, match="network file system") as caught:
-            await open_sqlite(path)
+            open_file(path, create=True, migrate=False, mounts=mounts)
         assert is_one_sentence(caught.value, path)
         assert not path.exists()
 
-    def test_the_innermost_and_latest_mount_counts(self, mounts: list[str]) -> None:
-        mounts += [
+    def test_the_innermost_and_latest_mount_counts(self, mounts: Path) -> None:
+        lines = [
             "server:/ / nfs4 rw 0 0",
             "/dev/sdb /data ext4 rw 0 0",
             "server:/x /data/far\\040away nfs4 rw 0 0",
@@ -360,12 +352,13 @@ class TestNetworkFileSystems:
             "/dev/sdd /data/two ext4 rw 0 0",
             "server:/y /data/two nfs rw 0 0",
         ]
-        assert file_system_of(Path("/srv/shoal.db")) == "nfs4"
-        assert file_system_of(Path("/data/shoal.db")) == "ext4"
-        assert file_system_of(Path("/data/far away/shoal.db")) == "nfs4"
-        assert file_system_of(Path("/data/far away/near/shoal.db")) == "xfs"
-        assert file_system_of(Path("/data/two/shoal.db")) == "nfs"
-        assert file_system_of(Path("/database/shoal.db")) == "nfs4", "not what merely begins alike"
+        mounts.write_text("\n".join(lines))
+        assert file_system_of(Path("/srv/shoal.db"), mounts) == "nfs4"
+        assert file_system_of(Path("/data/shoal.db"), mounts) == "ext4"
+        assert file_system_of(Path("/data/far away/shoal.db"), mounts) == "nfs4"
+        assert file_system_of(Path("/data/far away/near/shoal.db"), mounts) == "xfs"
+        assert file_system_of(Path("/data/two/shoal.db"), mounts) == "nfs"
+        assert file_system_of(Path("/database/shoal.db"), mounts) == "nfs4", "not what merely begins alike"
 
     def test_this_machine_has_file_systems(self, tmp_path: Path) -> None:
         assert file_system_of(tmp_path / "shoal.db")
