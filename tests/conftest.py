@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from shoal.fetch.http import HttpFetcher
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.testing.hostile_site import HostileSite
 from support.command_line import forget_modules
+from support.counting_site import Site
 from support.working import AGENT, opened
 
 settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -61,6 +64,22 @@ def own_logs() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("shoal.") and hasattr(module, "log"):
             vars(module.log).pop("bind", None)
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test works in an empty folder, and no settings come from the environment."""
+    for name in [name for name in os.environ if name.startswith("SHOAL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def counting_site() -> Iterator[Site]:
+    """A site that is there while the test's own thread is busy, or its crawl in another process."""
+    with closing(Site()) as site:
+        yield site
 
 
 @pytest.fixture

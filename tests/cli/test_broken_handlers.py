@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -15,7 +14,7 @@ from support.command_line import SHOAL, script, shoal
 from support.counting_site import PAGES, Site
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 SCRAPER = """
 from shoal import Page, Scraper
@@ -42,21 +41,10 @@ PLACE = "shop.py:13 in book"
 WORDS = "AttributeError: 'NoneType' object has no attribute 'strip'"
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    site = Site()
-    yield site
-    site.close()
-
-
 @pytest.fixture(autouse=True)
-def folder(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in list(os.environ):
-        if name.startswith("SHOAL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shop.py").write_text(SCRAPER.format(url=site.url))
-    return tmp_path
+def site(counting_site: Site, own_folder: Path) -> Site:
+    (own_folder / "shop.py").write_text(SCRAPER.format(url=counting_site.url))
+    return counting_site
 
 
 def mend() -> None:

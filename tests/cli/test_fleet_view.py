@@ -44,19 +44,10 @@ async def read(page: Page):
 """
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    site = Site()
-    yield site
-    site.close()
-
-
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("SHOAL_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shops.py").write_text(SHOPS.format(url=site.url))
+def site(counting_site: Site, own_folder: Path) -> Site:
+    (own_folder / "shops.py").write_text(SHOPS.format(url=counting_site.url))
+    return counting_site
 
 
 @pytest.fixture(params=ENGINES)

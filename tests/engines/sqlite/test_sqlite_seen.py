@@ -28,11 +28,6 @@ LATELY = 100
 """So many keys wait for their place at most, in these tests."""
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "shoal.db"
-
-
 @contextlib.asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[SqliteEngine]:
     connection, schema = open_file(path, create=True, migrate=False)
