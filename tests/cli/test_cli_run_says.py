@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import script, shoal
+from support.command_line import shoal
 from support.counting_site import Site
 from support.shop_file import ALL, SCRAPERS, numbers
 
@@ -15,7 +15,7 @@ from support.shop_file import ALL, SCRAPERS, numbers
 @pytest.fixture(autouse=True)
 def site(counting_site: Site, own_folder: Path) -> Site:
     """The site of the scrapers in `shop.py`, which is in the folder of the test."""
-    (own_folder / "shop.py").write_text(SCRAPERS.format(url=counting_site.url))
+    (own_folder / "shop.py").write_text(SCRAPERS.format(url=counting_site.url, delay=0))
     return counting_site
 
 
@@ -47,11 +47,11 @@ def test_what_cannot_be_done_is_one_sentence(site: Site, arguments: list[str], w
 
 
 def test_an_id_is_used_once_and_by_one_scraper() -> None:
-    assert script("run", "shop.py:books", "--run-id", "mine").returncode == 0
-    assert "add --resume to go on with it" in script("run", "shop.py:books", "--run-id", "mine").stderr
-    other = script("run", "shop.py:empty", "--run-id", "mine", "--resume")
+    assert shoal("run", "shop.py:books", "--run-id", "mine").returncode == 0
+    assert "add --resume to go on with it" in shoal("run", "shop.py:books", "--run-id", "mine").stderr
+    other = shoal("run", "shop.py:empty", "--run-id", "mine", "--resume")
     assert "is one of the scraper 'books', not of 'empty'" in other.stderr
-    assert script("run", "shop.py:books", "--run-id", "mine", "--resume", "-o", "out.jsonl").returncode == 0
+    assert shoal("run", "shop.py:books", "--run-id", "mine", "--resume", "-o", "out.jsonl").returncode == 0
     assert numbers() == ALL, "a finished run can be resumed: there is nothing left to do but to write the items"
 
 
@@ -65,22 +65,22 @@ def test_what_a_run_cannot_be_called(site: Site, run_id: str) -> None:
 
 def test_a_start_page_that_gives_nothing_is_named(site: Site) -> None:
     Path("none.py").write_text(
-        f"from shoal import Scraper\nnone = Scraper('none', start=['{site.url}/'])\n"
+        f"from shoal import Scraper\nnone = Scraper('none', start=['{site.url}/'], delay=0)\n"
         "@none.page\ndef read(page):\n    yield from page.follow('article a')\n"
     )
-    answer = script("run", "none.py", "--quiet")
+    answer = shoal("run", "none.py", "--quiet")
     assert answer.returncode == 0
     assert answer.stderr.startswith(f"shoal: The start page {site.url}/ (HTTP 200, ")
     assert "gave neither an item nor a link." in answer.stderr
-    assert "neither an item" not in script("run", "shop.py:books", "--quiet").stderr
+    assert "neither an item" not in shoal("run", "shop.py:books", "--quiet").stderr
 
 
 def test_downloads_do_not_keep_a_run_from_its_end(site: Site) -> None:
     Path("files.py").write_text(
-        f"from shoal import Scraper\nfiles = Scraper('files', start=['{site.url}/'])\n"
+        f"from shoal import Scraper\nfiles = Scraper('files', start=['{site.url}/'], delay=0)\n"
         "@files.page\ndef read(page):\n    yield {'n': 0}\n    yield from page.download('a')\n"
     )
-    answer = script("run", "files.py")
+    answer = shoal("run", "files.py")
     assert answer.returncode == 0
     assert answer.stderr.count("lane.unstaffed") == 1
     assert "refused   40  (downloads: file workers are not part of this version yet)" in answer.stderr
@@ -109,7 +109,7 @@ def test_refused_and_dropped_say_why(site: Site) -> None:
         "    if page.depth:\n        yield from page.follow_url(['/3'])\n"
         "    if page.url.endswith('2'):\n        raise Drop('not wanted')\n"
     )
-    said = script("run", "why.py").stderr
+    said = shoal("run", "why.py").stderr
     assert "dropped   1  (by the handler)" in said
     assert "deeper than max_depth" in said
     assert "outside of allow" in said

@@ -22,7 +22,7 @@ from support.waiting import wait_until
 @pytest.fixture(autouse=True)
 def site(counting_site: Site, own_folder: Path) -> Site:
     """The site of the scrapers in `shop.py`, which is in the folder of the test."""
-    (own_folder / "shop.py").write_text(SCRAPERS.format(url=counting_site.url))
+    (own_folder / "shop.py").write_text(SCRAPERS.format(url=counting_site.url, delay=0.02))
     return counting_site
 
 

@@ -20,6 +20,7 @@ class Site:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # or else the body waits for the acknowledgement of the headers
 
             def do_GET(self) -> None:
                 site.agents.add(self.headers.get("User-Agent", ""))

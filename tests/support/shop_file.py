@@ -14,7 +14,7 @@ import time
 from pydantic import BaseModel
 from shoal import Page, Request, Scraper
 
-books = Scraper("books", start=["{url}/"], delay=0.02)
+books = Scraper("books", start=["{url}/"], delay={delay})
 
 @books.page
 def listing(page: Page):
@@ -45,7 +45,7 @@ def never(page: Page):
     while True:
         time.sleep(60)
 
-empty = Scraper("empty")
+empty = Scraper("empty", delay=0)
 
 @empty.page
 def title(page: Page):
