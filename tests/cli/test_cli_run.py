@@ -10,6 +10,7 @@ import pytest
 from support.command_line import script, shoal
 from support.counting_site import PAGES, Site
 from support.shop_file import ALL, SCRAPERS, begin, end, numbers
+from support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +70,7 @@ def test_distributed_mode_enqueues_and_workers_do_the_rest(site: Site) -> None:
 def test_waiting_for_a_distributed_run(site: Site) -> None:
     Path("shoal.toml").write_text('[scrapers.books]\nmode = "distributed"\n')
     waiting = begin("run", "shop.py:books", "--run-id", "shared", "--wait", "--json", "-o", "out.jsonl")
+    wait_until(lambda: "waiting for workers" in shoal("runs").stdout, "it is handed over")
     worker = begin("worker", "shop.py")
     code, out, _ = end(waiting)
     assert code == 0
