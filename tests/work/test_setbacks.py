@@ -27,7 +27,7 @@ from shoal.testing.hostile.call import Call
 from shoal.testing.hostile_site import HostileSite
 from shoal.work.options import WorkerOptions, WorkTiming
 from shoal.work.worker import Worker
-from support.engine_urls import ENGINES, empty_store
+from support.engine_urls import ENGINES, emptied
 from support.waiting import until
 from support.working import AGENT, crawl, reader, result_of, start_run, worker_for
 
@@ -41,7 +41,7 @@ PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nConnection: close\r\n\r\n<h1>o
 @pytest.fixture
 async def any_engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
     """An empty store on the engine that the test is given."""
-    with empty_store(request.param, tmp_path) as url:
+    async with emptied(request.param, tmp_path) as url:
         engine = await open_engine(url)
         yield engine
         await engine.close()
