@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+
+import pytest
+from _pytest.mark.structures import ParameterSet
 
 from servers.postgres import shared_server
 from servers.postgres_stage import emptied_store
 from servers.redis import running_redis
 
 ENGINES = ("sqlite", "postgresql", "redis")
+
+
+def mainly_on(*chosen: str, others: Sequence[str] = ENGINES) -> list[str | ParameterSet]:
+    """These engines in `make test`, and the others too in `make proof`: for what takes long, and is proven of each
+    engine by cheaper tests."""
+    return [*chosen, *(pytest.param(kind, marks=pytest.mark.proof) for kind in others if kind not in chosen)]
 
 
 @contextmanager
