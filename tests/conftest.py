@@ -97,10 +97,17 @@ async def site() -> AsyncIterator[HostileSite]:
 
 
 @pytest.fixture
-def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Notebooks are written into the test's own folder. Answers how many there are now."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return lambda: len(list(tmp_path.glob("shoal-*.hand")))
+def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Temporary files, notebooks too, go to the test's own folder: those of processes that it starts, and its own."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # where they go was read from the environment long ago
+    return tmp_path
+
+
+@pytest.fixture
+def notebooks(own_temporary_files: Path) -> Callable[[], int]:
+    """How many notebooks there are now, in the test's own folder."""
+    return lambda: len(list(own_temporary_files.glob("shoal-*.hand")))
 
 
 @pytest.fixture
