@@ -24,8 +24,19 @@ from support.working import AGENT, opened
 settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shoal")  # how fast examples are made depends on what else the machine does
 
+TESTS = Path(__file__).parent
 TOO_LONG = 30.0
 """Seconds that a test may take, on two quiet cores."""
+
+
+LONGEST = ("proof", "engines", "gateway", "work", "docs", "cli", "runs", "fetch", "delivery", "client", "demo")
+"""Folders by how long their files take."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long are begun first, so that at the end no process waits for another that has just begun one."""
+    place = {folder: number for number, folder in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.relative_to(TESTS).parts[0], len(LONGEST)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
