@@ -152,7 +152,7 @@ def test_a_worker_says_which_work_it_leaves_to_others(store: str) -> None:
         assert "tasks=1" in line
     finally:
         worker.terminate()
-        _, rest = worker.communicate(timeout=30)
+        _, rest = worker.communicate(timeout=120)
     assert (worker.returncode, rest) == (0, "")
     assert Orchestrator("shops.py").stats("theirs").pending == 1
 

@@ -104,7 +104,7 @@ PAGES = ("/private/x", "/json", "/site/3/")
 
 async def robots_crawl(engine: SqliteEngine, site: HostileSite, **options: Any) -> Crawled:
     scraper = reader(obey_robots=True, **options)
-    soon = WorkTiming(retry_first=5, robots_kept_without_answer=50, robots_retry=60)
+    soon = WorkTiming(retry_first=5, robots_kept_without_answer=50, robots_retry=60, outage_first=60)
     return await crawl(engine, scraper, urls=[site.url(path) for path in PAGES], timing=soon)
 
 
