@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import typer.main
+from pydantic import SecretStr
 
 from shoal.cli.main import app
 from shoal.config.sections import (
@@ -139,7 +140,7 @@ def _kind(annotation: Any) -> str:
         return "table"
     if get_origin(annotation) is not None:  # Annotated
         return _kind(get_args(annotation)[0])
-    return {str: "text", int: "whole number", float: "time", bool: "yes or no"}[annotation]
+    return {str: "text", SecretStr: "text", int: "whole number", float: "time", bool: "yes or no"}[annotation]
 
 
 def _default(field: FieldInfo) -> str:

@@ -118,7 +118,7 @@ def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 @pytest.fixture
 def notebooks(own_temporary_files: Path) -> Callable[[], int]:
     """How many notebooks there are now, in the test's own folder."""
-    return lambda: len(list(own_temporary_files.glob("shoal-*.hand")))
+    return lambda: len(list(own_temporary_files.glob("shoal-*/shoal-*.hand")))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ ShoalError
 │   ├── BadScraper          a scraper that is wrong as written (label, option, yield)
 │   ├── BadTarget           `file.py:name` that does not lead to a scraper
 │   ├── UnknownRun          no run of that id in this engine
+│   ├── CannotUnseal        a secret that was sealed with a key which is not here
 │   ├── BeingMoved          a run on its way between two stores, which cannot be changed meanwhile
 │   └── TorFailed           a Tor daemon that is missing, does not start, or finds no way into its network
 ├── EngineError             the store cannot do its work
@@ -16,6 +17,7 @@ ShoalError
 │   ├── EngineFull          no space left
 │   ├── Unstorable          well and there, but not for this value: others are stored, this one never will be
 │   └── EngineBroken        corrupt, foreign or of another version
+├── PageTooComplex          a page that a parser would take very long, or very much memory, for
 ├── StartRefused            a request may not start under its lease; give the lease back
 │   ├── TooLate             no longer, or not so soon after the last one
 │   └── NeedsAnotherLease   the lease allows no further request; the next one waits for its turn like any other
@@ -100,6 +102,19 @@ class TorFailed(UsageError):
     """A Tor daemon cannot be had: none is installed, it does not start, or its network cannot be reached."""
 
 
+class CannotUnseal(UsageError):
+    """A secret in the store cannot be opened. `key`: what names the one that it was sealed with; never the key."""
+
+    def __init__(self, key: str, *, damaged: bool = False) -> None:
+        self.key = key
+        super().__init__(
+            f"A secret in the store was changed since it was sealed with the key {key}, or was sealed for another use."
+            if damaged
+            else f"A secret in the store was sealed with the key {key}, which is not here. Give all who share the "
+            "store the same secret_key (SHOAL_SECRET_KEY); while it is changed, the old behind the new: `new,old`."
+        )
+
+
 class EngineError(ShoalError):
     """The store behind the frontier cannot do its work."""
 
@@ -126,6 +141,13 @@ class Unstorable(EngineError):
 
 class EngineBroken(EngineError):
     """The store holds something that this version cannot read."""
+
+
+class PageTooComplex(ShoalError):
+    """A page is not parsed, because that would take very long or very much memory. Its task fails for good."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"The page is too complex to be parsed: {what}.")
 
 
 class StartRefused(ShoalError):

@@ -102,8 +102,13 @@ def test_input_as_text_and_as_a_file() -> None:
     assert shoal("run", "shop.py:cart", "--input", '{"pages": [1, 2]}', "-o", "out.jsonl").returncode == 0
     assert numbers() == [1, 2]
     Path("cart.json").write_text('{"pages": [3]}')
-    assert shoal("run", "shop.py:cart", "--input", "@cart.json", "-o", "out.jsonl").returncode == 0
-    assert numbers() == [3]
+    assert shoal("run", "shop.py:cart", "--input", "@cart.json", "-o", "out.jsonl", "--append").returncode == 0
+    assert numbers() == [1, 2, 3]
+    assert shoal("run", "shop.py:cart", "-a", "pages=4", "-o", "out.jsonl", "--replace").returncode == 0
+    assert numbers() == [4]
+    refused = shoal("run", "shop.py:cart", "-a", "pages=5", "-o", "out.jsonl")
+    assert (refused.returncode, "'out.jsonl' exists already; say --replace" in refused.stderr) == (2, True)
+    assert numbers() == [4], "nothing is lost"
 
 
 def test_settings_reach_the_run_and_the_user_agent(site: Site) -> None:
@@ -118,5 +123,5 @@ def test_several_outputs_are_all_written() -> None:
     assert (answer.returncode, f"out.jsonl and out.csv ({PAGES} items)" in answer.stderr) == (0, True)
     assert numbers() == ALL
     assert Path("out.csv").read_text().count("\n") == PAGES + 1
-    twice = shoal("run", "shop.py:books", "-o", "out.jsonl", "-o", "./out.jsonl")
+    twice = shoal("run", "shop.py:books", "-o", "out.jsonl", "-o", "./out.jsonl", "--replace")
     assert (twice.returncode, "'./out.jsonl' is given twice" in twice.stderr) == (2, True)

@@ -37,7 +37,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(site: Site) -> None:
     assert len(numbers()) == int(told[1]) < PAGES
     run = json.loads(shoal("runs", "--json").stdout)[0]
     assert (run["state"], run["standing"]) == ("running", "interrupted")
-    assert told[2] == f"shoal run shop.py:books --resume --run-id {run['run_id']} -o out.jsonl"
+    assert told[2] == f"shoal run shop.py:books --resume --run-id {run['run_id']} -o out.jsonl --replace"
     Path("shoal.toml").write_text("[scrapers.books]\ndelay = 0\n")
     answer = script(*shlex.split(told[2])[1:])
     assert answer.returncode == 0
@@ -137,7 +137,8 @@ def test_the_hint_to_resume_has_all_that_is_needed(site: Site, tmp_path: Path) -
     command = shlex.split(said.rpartition("Go on with: ")[2])
     (run,) = json.loads(shoal("runs", "--json", "--engine", "sqlite:///x.db").stdout)
     assert command[:6] == ["shoal", "run", "shop.py:books", "--resume", "--run-id", run["run_id"]]
-    assert command[6:] == [*options, "--config", "other.toml", "--engine", "sqlite:///x.db"]
+    settings = ["--config", "other.toml", "--engine", "sqlite:///x.db"]
+    assert command[6:] == [*options[:4], "--replace", *options[4:], *settings]
     stats = shoal("stats", "last", "--engine", "sqlite:///x.db")
     assert "  interrupted\n" in stats.stdout
     assert stats.stderr.endswith(f"shoal run TARGET --resume --run-id {run['run_id']} --engine sqlite:///x.db\n")

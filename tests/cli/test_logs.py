@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 import structlog
@@ -40,3 +41,28 @@ def test_people_get_its_sentence_as_well(capsys: pytest.CaptureFixture[str]) -> 
     said = "the store answers again [store.recovered] after='1.2 s' attempts=3"
     assert " ".join(ours.split("] ", 1)[1].split()) == said
     assert theirs.split("] ", 1)[1].split() == ["odd", "answer", "[aiohttp]"]
+
+
+def fail(authorization: str, depth: int) -> None:
+    secret_kept_in_a_variable = authorization * 3
+    if depth:
+        fail(authorization, depth - 1)
+    raise ValueError(f"{len(secret_kept_in_a_variable)} is too many: {'x' * 100_000}")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("logger", ["shoal", "uvicorn.error", "asyncio"])
+def test_a_traceback_shows_where_but_no_variables_and_is_bounded(
+    capsys: pytest.CaptureFixture[str], form: Literal["text", "json"], logger: str
+) -> None:
+    configure_logs(Settings(log_format=form))
+    for log in (structlog.get_logger(logger), logging.getLogger(logger)):
+        try:
+            fail("hunter2", 200)
+        except ValueError:
+            log.exception("y" * 50_000)
+        line = capsys.readouterr().err
+        assert "in fail" in line
+        assert "ValueError" in line
+        assert "hunter2" not in line
+        assert len(line) < 20_000

@@ -312,7 +312,6 @@ class TestTheModule:
         "/.hidden",
         "/%00",
         "/static/../files.py",
-        "/cart",
         "/page/index.html",
     ],
 )

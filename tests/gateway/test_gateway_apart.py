@@ -169,15 +169,16 @@ def test_looks_are_limited_by_key(store: str, gateway: Served, make: Any) -> Non
     assert "3 reads/min" in listed
 
 
-def test_the_documentation_asks_nobody_else(gateway: Served) -> None:
-    answer = gateway.ask("/docs")
+def test_the_documentation_asks_nobody_else(gateway: Served, make: Any) -> None:
+    key = make("reader")
+    answer = gateway.ask("/docs", Authorization=key)
     assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     page = answer.raw.decode()
     assert not any(word in page for word in ("<script", "http://", "https://", "src="))
-    document = gateway.ask("/openapi.json").body
+    document = gateway.ask("/openapi.json", Authorization=key).body
     for path, methods in document["paths"].items():
         for method in methods:
             assert f"<h2>{method.upper()} {path}</h2>" in page
     assert json.dumps("zipcode")[1:-1] in page, "inputs are shown"
-    assert gateway.ask("/redoc").status == 404
+    assert gateway.ask("/redoc", Authorization=key).status == 404

@@ -91,7 +91,8 @@ async def ask(app: Any, method: str, path: str, body: object = None, **headers: 
     """One request, straight to the application."""
     path, _, query = path.partition("?")
     sent: list[dict[str, Any]] = []
-    given = [(name.lower().replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    given = [(b"host", b"localhost")]
+    given += [(name.lower().replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {
         "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
         "headers": given, "http_version": "1.1", "scheme": "http", "root_path": "", "server": None, "client": None,

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from support.command_line import shoal
-from support.gateway_process import CART, Served, served
+from support.gateway_process import CART, SCRAPERS, Served, served
 from support.waiting import wait_until
 
 
@@ -89,3 +89,26 @@ class TestTheCommand:
             assert shoal("keys", "create", "twin").returncode == 0
         assert "2 API keys are called 'twin'" in shoal("keys", "revoke", "twin").stderr
         assert "twin" in shoal("keys", "list").stdout
+
+
+class TestForOthersThanThisMachine:
+    def test_without_keys_it_must_be_meant(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "shop.py").write_text(SCRAPERS.format(shop="http://127.0.0.1/"))
+        for host in ("0.0.0.0", "::"):  # noqa: S104 - nothing listens there for long
+            answer = shoal("serve", "shop.py", "--port", "0", "--host", host)
+            assert answer.returncode == 2
+            assert answer.stderr.count("\n") == 1
+            assert "shoal keys create NAME" in answer.stderr
+            assert "--without-keys" in answer.stderr
+
+    def test_then_it_is_said_what_that_means(self, shop: str, tmp_path: Path) -> None:
+        with served(tmp_path, shop, "--host", "0.0.0.0", "--without-keys", "--processes", "2") as gateway:  # noqa: S104 - for a moment
+            assert "Warning: there is no API key." in (tmp_path / "serve.log").read_text()
+            assert gateway.ask("/cart", CART).status == 202
+
+    def test_with_a_key_it_is_served(self, shop: str, tmp_path: Path) -> None:
+        assert shoal("keys", "create", "ada", "--engine", f"sqlite:///{tmp_path}/shoal.db").returncode == 0
+        with served(tmp_path, shop, "--host", "0.0.0.0") as gateway:  # noqa: S104 - for a moment
+            assert "Warning" not in (tmp_path / "serve.log").read_text()
+            assert gateway.ask("/cart", CART).status == 401

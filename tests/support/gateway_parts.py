@@ -41,6 +41,7 @@ class Tap:
         self.reads: list[int] = []
         self.told = 0
         self.groups: list[int] = []
+        self.named: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.trouble: Exception | None = None
@@ -55,6 +56,7 @@ class Tap:
 
     async def submit(self, jobs: Sequence[NewJob]) -> Sequence[Submitted]:
         self.groups.append(len(jobs))
+        self.named += [job.run.run_id for job in jobs]
         await self.gate.wait()
         if self.trouble:
             raise self.trouble

@@ -45,6 +45,8 @@ class _Hook(BaseHTTPRequestHandler):
             self.server.let_go.wait(PATIENCE)
             return
         self.send_response(status)
+        if status == 429:
+            self.send_header("Retry-After", "86400")
         if status == 302:
             self.send_header("Location", "/elsewhere")
         self.end_headers()

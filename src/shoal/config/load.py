@@ -22,7 +22,7 @@ from shoal.config.sections import (
     ServeSettings,
     TorSettings,
 )
-from shoal.config.settings import Settings, mask_url
+from shoal.config.settings import MASK, Settings, mask_url
 from shoal.errors import BadSettings
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _complaint(error: ErrorDetails) -> str:
         near = get_close_matches(path[-1], known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}."
         return f"there is no setting {name!r}; {hint}"
-    value = _masked(error["input"])
+    value = MASK if path[-1] == "secret_key" else _masked(error["input"])
     message = error["msg"].removeprefix("Value error, ")
     return f"{name} = {value!r} cannot be used: {message[0].lower()}{message[1:]}."
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Self
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from shoal.config.sections import (
@@ -58,6 +58,12 @@ class Settings(BaseSettings):
         default=DEFAULT_ENGINE,
         description="Where everything is kept, as a URL. A relative file is looked for in the current folder.",
     )
+    secret_key: SecretStr | None = Field(
+        default=None,
+        description="What secrets in the store are sealed with: 32 characters or more, the same for all who share it; "
+        "`file:PATH` or `keyring` = it is there; `new,old` while it is changed. Absent = in a file that is made beside "
+        "the store when first needed.",
+    )
     user_agent: str | None = Field(
         default=None, description="What to call ourselves to sites; absent = `Shoal/VERSION`. `contact` is added to it."
     )
@@ -69,7 +75,10 @@ class Settings(BaseSettings):
         default=64, ge=1, le=10_000, description="Most requests in flight per worker process, over all sites."
     )
     log_level: LogLevel = Field(default="warning", description="Least important kind of message that is logged.")
-    log_format: LogFormat = Field(default="text", description="`text` for people, `json` for machines; on stderr.")
+    log_format: LogFormat = Field(default="text", description="`text` for people, `json` for machines.")
+    log_file: str | None = Field(
+        default=None, min_length=1, description="File that log lines are added to, instead of stderr; absent = none."
+    )
     events: str | None = Field(
         default=None,
         min_length=1,
@@ -91,6 +100,20 @@ class Settings(BaseSettings):
     )
     cache_max_bytes: int = Field(
         default=4 * 1024 * 1024, ge=0, description="Largest body that is kept to be used again. Unit: bytes."
+    )
+    max_block: Seconds = Field(
+        default=10.0,
+        le=60,
+        description="A handler that holds up its whole worker for so long is stopped, and its page has failed; "
+        "0 = never. Unit: seconds.",
+    )
+    handler_timeout: Seconds = Field(
+        default=30.0, gt=0, description="Most time for one page where handlers run isolated. Unit: seconds."
+    )
+    handler_memory: int = Field(
+        default=512 * 2**20,
+        ge=64 * 2**20,
+        description="Most memory for the pages of one process where handlers run isolated. Unit: bytes.",
     )
     scrapers: dict[str, ScraperSettings] = Field(default_factory=dict, description="Overrides per scraper.")
     lanes: dict[str, LaneSettings] = Field(default_factory=dict, description="Rules per lane.")
@@ -164,6 +187,7 @@ class Settings(BaseSettings):
         """All that is set or has a default, as JSON can hold it, with passwords masked."""
         values = self.model_dump(mode="json", exclude={"scrapers", "lanes", "exits", "route"})
         values["engine"] = mask_url(self.engine)
+        values["secret_key"] = None if self.secret_key is None else MASK
         values["scrapers"] = {name: each.model_dump(exclude_unset=True) for name, each in self.scrapers.items()}
         values["lanes"] = {name: each.model_dump(exclude_unset=True) for name, each in self.lanes.items()}
         values["exits"] = {

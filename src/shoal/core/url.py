@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from ada_url import join_url, normalize_url
 
@@ -28,6 +29,7 @@ _WEB = re.compile(r"https?://[^/\\?#]", re.IGNORECASE)
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_CREDENTIALS = re.compile(r"(\s*(?:https?:[/\\]*|[a-z][a-z0-9+.-]*:[/\\]+))[^/\\?#]*@", re.IGNORECASE)
 _PLAIN = re.compile(
     r"(?:/(?!/)|(?=[A-Za-z0-9_~-]))"  # from the root of the site, or from the folder of the page
     r"[A-Za-z0-9._~/-]*"
@@ -156,13 +158,21 @@ def same_site(one: str, other: str) -> bool:
 
 
 def without_credentials(url: str) -> str:
-    """A normalised URL without `user:password@`: what may be shown, logged and compared."""
+    """A URL without `user:password@`: what may be shown, logged and compared. Of what is no URL, rather too much goes
+    than too little."""
     if "@" not in url:
         return url
-    start = url.index("//") + 2
-    end = url.find("/", start)
-    at = url.rfind("@", start, end if end > 0 else None)
-    return url if at < 0 else url[:start] + url[at + 1 :]
+    found = _CREDENTIALS.match(url)
+    return url if found is None else found[1] + url[found.end() :]
+
+
+def credentials_of(url: str) -> tuple[str, str] | None:
+    """User and password of a normalised URL, as they are meant; None = it has none."""
+    found = _CREDENTIALS.match(url)
+    if found is None:
+        return None
+    user, _, password = found[0].removeprefix(found[1]).removesuffix("@").partition(":")
+    return unquote(user), unquote(password)
 
 
 def dedup_key(url: str, method: str = "GET", body: bytes | None = None) -> bytes:

@@ -7,10 +7,14 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote
 
+import structlog
+
+from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.errors import BadSettings
 from shoal.frontier.contract.jobs import Store
 from shoal.frontier.contract.timeouts import StoreTimeouts
+from shoal.frontier.shared.private_files import is_open_to_all
 from shoal.frontier.sqlite.engine import open_sqlite
 
 KNOWN = (
@@ -18,6 +22,8 @@ KNOWN = (
     "postgresql://user:password@host/database",
     "redis://host:6379/0",
 )
+
+log = structlog.get_logger("shoal")
 
 Opening = Callable[..., Awaitable[Store]]
 
@@ -40,8 +46,11 @@ async def open_engine(
         raise BadSettings(f"The engine {url!r} is not a URL. Write it like {KNOWN[0]}.")
     match scheme:
         case "sqlite":
+            path = sqlite_path(url, rest)
+            if is_open_to_all(path.parent):
+                log.warning(log_events.STORE_EXPOSED, folder=str(path.parent))
             opening: Opening = open_sqlite
-            place: str | Path = sqlite_path(url, rest)
+            place: str | Path = path
         case "postgresql" | "postgres":
             opening, place = _open_postgres(), url
         case "redis" | "rediss" | "redis+sentinel" | "redis+cluster" | "rediss+cluster":

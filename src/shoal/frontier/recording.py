@@ -24,6 +24,7 @@ from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.exits import Exits
 from shoal.frontier.contract.frontier import Ask, Enqueued, Frontier, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
 from shoal.frontier.contract.reader import Reader
+from shoal.frontier.shared.private_files import new_private_file
 
 Result = TypeVar("Result")
 
@@ -116,8 +117,8 @@ class Recorder:
         self._calls = 0
         name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}.jsonl"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file: int | None = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file: int | None = new_private_file(folder / name)
         except OSError as error:
             raise BadSettings(f"events = {str(folder)!r}: nothing can be written there ({error.strerror}).") from None
         self._write(Opened(self._clock.now(), os.getpid()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import structlog
@@ -13,26 +13,28 @@ from starlette.exceptions import HTTPException
 
 from shoal.core import log_events
 from shoal.gateway.http import fast_routes
-from shoal.gateway.http.answer import Answer, Problem, unavailable
+from shoal.gateway.http.answer import Answer, Problem
 from shoal.gateway.http.asgi import CLOSE, Receive, Scope, Send, UnfinishedBodies, read_body, send_answer
-from shoal.gateway.http.caller import ClientGone, caller_of
 from shoal.gateway.http.files import Files, folder_of_ours
 from shoal.gateway.http.openapi import Documentation
-from shoal.gateway.http.perimeter import Entry, Perimeter, Place
 from shoal.gateway.http.routes import KEY, routes
-from shoal.gateway.http.visitors import Visitors
+from shoal.gateway.http.streams import StreamCut
 from shoal.gateway.limits.keyring import require
 from shoal.gateway.limits.keys import Scope as KeyScope
 from shoal.gateway.limits.retry_spread import LOOKS, SUBMISSIONS, RetrySpread
 from shoal.gateway.metrics import Metrics
+from shoal.gateway.perimeter.caller import ClientGone, caller_of
+from shoal.gateway.perimeter.perimeter import AdmittedRequest, Destination, Perimeter
+from shoal.gateway.perimeter.unread_answers import RoomFor, check_room
+from shoal.gateway.perimeter.visitors import Visitors
 from shoal.gateway.service import GatewayService
 
 TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "openapi.json", "static"})
 """First steps of paths that are ours: a scraper of such a name is served by `POST /jobs` only."""
 
 KINDS = {404: "not-found", 405: "method-not-allowed"}
-LARGE = 64 * 1024
-"""Bytes of an answer that the system may not take at once."""
+OTHER = "other"
+"""What all but the fast routes are called in figures."""
 
 log = structlog.get_logger("shoal")
 
@@ -40,7 +42,7 @@ log = structlog.get_logger("shoal")
 class Gateway:
     """The ASGI application. `room_for`: whether so many bytes can be held for a client that may be slow to read."""
 
-    def __init__(self, service: GatewayService, room_for: Callable[[int], bool] = lambda _: True) -> None:
+    def __init__(self, service: GatewayService, room_for: RoomFor = lambda _: True) -> None:
         options = service.options
         self._service = service
         self._named = {name for name, each in service.served.items() if each.scraper.input and name not in TAKEN}
@@ -54,19 +56,20 @@ class Gateway:
         )
         self._unfinished = UnfinishedBodies()
         self._room_for = room_for
-        self._ordinary = ordinary_app(service, self._metrics, self._named)
+        self._ordinary = ordinary_app(service, self._metrics, self._named, room_for)
         self._our_files = folder_of_ours()
         self._files = None if options.static is None else Files(directory=options.static, html=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = "other"
+        route = OTHER
         try:
             entry = await self._perimeter.enter(scope)
-            route, found = await self._fast(entry, scope, receive)
-            if found is None:
+            route, answering = self._fast(entry, scope, receive)
+            if answering is None:
                 await self._elsewhere(entry, scope, receive, self._counting(send, heard=caller_of(scope).heard))
                 return
-            answer = found
+            answer = await answering
+            check_room(self._room_for, answer.body)
         except Problem as problem:
             answer = self._turned_away(scope, problem) if problem.status == 503 else problem.answer()
         except ClientGone:
@@ -74,56 +77,53 @@ class Gateway:
         except Exception:
             log.exception(log_events.GATEWAY_FAILED, route=route)
             answer = broken().answer()
-        if len(answer.body) > LARGE and not self._room_for(len(answer.body)):
-            answer = self._turned_away(scope, unavailable("overloaded", "Too many answers are not being read.", 5))
         self._metrics.count(route, answer.status)
         await send_answer(send, answer, None if caller_of(scope).heard else receive)
 
-    async def _fast(self, entry: Entry, scope: Scope, receive: Receive) -> tuple[str, Answer | None]:
-        """The answer, if the request is for a fast route, and what the route is called in figures."""
-        service, key, path, method = self._service, entry.key, entry.path, entry.method
-        if entry.place is not Place.ROUTE:
-            return "other", None
+    def _fast(self, entry: AdmittedRequest, scope: Scope, receive: Receive) -> tuple[str, Awaitable[Answer] | None]:
+        """Who answers, if the request is for a fast route, and what the route is called in figures."""
+        path, method = entry.path, entry.method
+        if entry.destination is not Destination.ROUTE:
+            return OTHER, None
         first, _, rest = path[1:].partition("/")
         if rest and "/" not in rest and first in ("results", "jobs"):
             if method == "GET":
-                return f"/{first}/{{job_id}}", await fast_routes.show_job(service, scope, key, rest)
+                return f"/{first}/{{job_id}}", fast_routes.show_job(self._service, scope, entry.key, rest)
             if first == "results":
                 raise _only(b"GET, HEAD")
-        elif not rest and method == "POST":
-            if first in self._named:
-                body = await self._body(entry, scope, receive)
-                return path, await fast_routes.submit_input(service, scope, key, body, first)
-            if first == "jobs":
-                body = await self._body(entry, scope, receive)
-                return path, await fast_routes.submit_job(service, scope, key, body)
+        elif not rest and method == "POST" and (first == "jobs" or first in self._named):
+            return path, self._submit(entry, scope, receive, first)
         elif not rest and first in self._named:
             raise _only(b"POST")
-        return "other", None
+        return OTHER, None
 
-    async def _body(self, entry: Entry, scope: Scope, receive: Receive) -> bytes:
-        """The body of a submission, which nobody waits for if it would be refused anyway."""
-        require(entry.key, KeyScope.SUBMIT)
-        self._service.submissions.check()
-        return await read_body(scope, receive, self._service.options.max_body, unfinished=self._unfinished)
+    async def _submit(self, entry: AdmittedRequest, scope: Scope, receive: Receive, name: str) -> Answer:
+        """A submission, whose body nobody waits for if it would be refused anyway."""
+        service, key = self._service, entry.key
+        require(key, KeyScope.SUBMIT)
+        service.submissions.check()
+        body = await read_body(scope, receive, service.options.max_body, unfinished=self._unfinished)
+        if name == "jobs":
+            return await fast_routes.submit_job(service, scope, key, body)
+        return await fast_routes.submit_input(service, scope, key, body, name)
 
-    async def _elsewhere(self, entry: Entry, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _elsewhere(self, entry: AdmittedRequest, scope: Scope, receive: Receive, send: Send) -> None:
         """To FastAPI, which has ordinary routes and nothing else, or to a file."""
         meant = {**scope, "path": entry.path, "method": entry.method, KEY: entry.key}
         try:
-            match entry.place:
-                case Place.ROUTE:
+            match entry.destination:
+                case Destination.ROUTE:
                     await self._ordinary(meant, receive, send)
-                case Place.OUR_FILES:
+                case Destination.OUR_FILES:
                     await self._our_files({**meant, "path": entry.path.removeprefix("/static")}, receive, send)
-                case Place.FILES if self._files is not None:
+                case Destination.FILES if self._files is not None:
                     await self._files(meant, receive, send)
         except HTTPException as error:
             raise http_problem(error) from None
         except (ClientGone, Problem):
             raise
         except Exception:
-            if entry.place is not Place.ROUTE:
+            if entry.destination is not Destination.ROUTE:
                 raise
             # FastAPI has logged and answered it, and raises it once more
 
@@ -133,7 +133,7 @@ class Gateway:
     def _counting(self, send: Send, *, heard: bool) -> Send:
         async def counted(message: Any) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.count("other", message["status"])
+                self._metrics.count(OTHER, message["status"])
                 if not heard:
                     message = {**message, "headers": [*message.get("headers", ()), CLOSE]}
             await send(message)
@@ -141,7 +141,7 @@ class Gateway:
         return counted
 
 
-def application(service: GatewayService, room_for: Callable[[int], bool] = lambda _: True) -> Any:
+def application(service: GatewayService, room_for: RoomFor = lambda _: True) -> Any:
     """The gateway as a server runs it."""
     gateway = Gateway(service, room_for)
     if not service.options.cors:
@@ -156,10 +156,10 @@ def application(service: GatewayService, room_for: Callable[[int], bool] = lambd
     )
 
 
-def ordinary_app(service: GatewayService, metrics: Metrics, named: set[str]) -> FastAPI:
+def ordinary_app(service: GatewayService, metrics: Metrics, named: set[str], room_for: RoomFor) -> FastAPI:
     """What is not in a hurry. No route of it takes a body, and a path leads to one or it does not."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    app.include_router(routes(service, metrics, Documentation(service.served, named)))
+    app.include_router(routes(service, metrics, Documentation(service.served, named), room_for))
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_bad_request)
@@ -207,5 +207,6 @@ async def _on_bad_request(_: Request, error: Exception) -> Response:
 
 
 async def _on_error(_: Request, error: Exception) -> Response:
-    log.error(log_events.GATEWAY_FAILED, exc_info=error)
+    if not isinstance(error, StreamCut):
+        log.error(log_events.GATEWAY_FAILED, exc_info=error)
     return _sent(broken())

@@ -17,10 +17,10 @@ from shoal.delivery.supervised import supervised
 from shoal.frontier.contract.jobs import Store
 from shoal.gateway.app import application
 from shoal.gateway.http.answer import SECURITY
-from shoal.gateway.http.connection_limit import ConnectionLimit, most_connections
-from shoal.gateway.http.protocol import Connection
-from shoal.gateway.http.unread_answers import UnreadAnswers
 from shoal.gateway.options import GatewayOptions
+from shoal.gateway.perimeter.connection import Connection
+from shoal.gateway.perimeter.connection_limit import ConnectionLimit, most_connections
+from shoal.gateway.perimeter.unread_answers import UnreadAnswers
 from shoal.gateway.service import GatewayService
 
 BACKLOG = 4096

@@ -18,7 +18,6 @@ from shoal.frontier.contract.jobs import Admission, Backlog, JobState, JobStatus
 from shoal.frontier.contract.reader import DeadLetter, Item, ItemPage
 from shoal.gateway.http import job_documents
 from shoal.gateway.http.answer import Problem, encode, unavailable
-from shoal.gateway.http.caller import Caller
 from shoal.gateway.jobs.estimates import ask_again, estimate, own_work
 from shoal.gateway.jobs.finished_cache import FinishedCache
 from shoal.gateway.jobs.group_commit import GroupCommit
@@ -33,6 +32,7 @@ from shoal.gateway.limits.keys import ApiKey, Scope
 from shoal.gateway.limits.read_quota import ReadQuota
 from shoal.gateway.limits.store_breaker import StoreBreaker
 from shoal.gateway.options import GatewayOptions
+from shoal.gateway.perimeter.caller import Caller
 
 RESULTS_AT_ONCE = 64
 EXPIRE_EVERY = 2.0
@@ -74,7 +74,7 @@ class GatewayService:
         self.workers = 0
         self.breaker = StoreBreaker(self._look_around, options.store_patience)
         self.polls = LongPolls(store.jobs, self.breaker, self.clock)
-        self.keys = KeyRing(store.registry, self.breaker, self.clock, self.polls.dismiss)
+        self.keys = KeyRing(store.registry, self.breaker, self.clock, self.polls.dismiss, box=options.worker.secrets)
         self.submissions = GroupCommit(store.jobs, self.breaker, options, self.clock)
         self.webhooks = Webhooks(store, self.breaker, options, self.keys.webhook_secret, self.clock)
         self.read_quota = ReadQuota(self.clock)
@@ -120,21 +120,24 @@ class GatewayService:
         idempotency_key: str | None,
         asked: bytes,
         callback: str | None = None,
+        client: str = "",
     ) -> AcceptedJob:
         """Create a job. `asked`: the bytes that tell whether an idempotency key is used for the same thing.
 
-        `callback`: where to say that it has ended.
+        `callback`: where to say that it has ended. `client`: where it comes from, of those who have no key: shares of
+        preparation and admission are by key, or by this.
         """
         chosen = self.served.get(scraper)
         if chosen is None:
             known = ", ".join(sorted(name for name in self.served if key.scrapers is None or name in key.scrapers))
             raise Problem(404, "unknown-scraper", f"There is no scraper {scraper[:100]!r} here; there are {known}.")
         require(key, Scope.SUBMIT, scraper)
-        self._check_room(chosen)
+        client = key.key_id or client
+        self._check_room(chosen, client)
         if idempotency_key is not None:
             _check_idempotency_key(idempotency_key, key)
         called = None if callback is None else checked_callback(callback, key, self.options.guard)
-        prepared = await chosen.prepare(self._start_threads, body, urls)
+        prepared = await chosen.prepare(self._start_threads, body, urls, client)
         print_ = fingerprint(scraper, asked + (called or b""))
         job = msgspec.structs.replace(
             prepared.job,
@@ -144,7 +147,7 @@ class GatewayService:
             quota=key.quota,
             callback=called,
         )
-        submitted = await self.submissions.submit(job)
+        submitted = await self.submissions.submit(job, client)
         if submitted.admission is Admission.REPEATED and submitted.fingerprint != print_:
             raise Problem(
                 422, "idempotency-key-reused", "This Idempotency-Key was used before, for something else.",
@@ -154,8 +157,8 @@ class GatewayService:
         estimated = estimate(submitted.position, own, self.backlogs.get(chosen.queue))
         return AcceptedJob(submitted, prepared, estimated, ask_again(estimated))
 
-    def _check_room(self, chosen: ServedScraper) -> None:
-        self.submissions.check()
+    def _check_room(self, chosen: ServedScraper, client: str) -> None:
+        self.submissions.check(client)
         backlog = self.backlogs.get(chosen.queue)
         if backlog is not None and backlog.unfinished >= self.options.max_queue:
             raise unavailable("queue-full", f"{backlog.unfinished:,} jobs of this scraper are waiting already.", 30)

@@ -31,6 +31,7 @@ from shoal.errors import BadScraper, BadURL
 if TYPE_CHECKING:
     from shoal.api.routes import Routed
     from shoal.api.scraper import Scraper
+    from shoal.core.secret_box import SecretBox
     from shoal.core.task import Task
 
 
@@ -172,8 +173,8 @@ def _by_route(
     return lane, ttl, priority
 
 
-def to_request(task: Task) -> Request:
-    """The request that a task came from, as its handler sees it in `page.request`."""
+def to_request(task: Task, secrets: SecretBox) -> Request:
+    """The request that a task came from, as its handler sees it in `page.request`, sealed headers opened."""
     extra = task.extra
     return Request(
         NormalURL(extra.first_url or task.url),
@@ -183,7 +184,7 @@ def to_request(task: Task) -> Request:
         task.priority,
         task.lane,
         method=extra.method,
-        headers=extra.headers,
+        headers=None if extra.headers is None else secrets.open_headers(extra.headers),
         body=extra.body,
         kind=extra.kind,
         every=None if extra.every is None else extra.every / 1000,

@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shoal.config.secret_key import secret_box
 from shoal.errors import BadSettings
 from shoal.frontier.open import open_engine
+from shoal.frontier.sealing import SealedEngine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
 
 
 async def open_store(settings: Settings, *, create: bool = True) -> Engine:
-    """The engine of these settings. `create`: False = its store must exist already."""
+    """The engine of these settings, secrets sealed. `create`: False = its store must exist already."""
+    return SealedEngine(await _recorded(settings, create=create), secret_box(settings))
+
+
+async def _recorded(settings: Settings, *, create: bool) -> Engine:
     engine = await open_engine(settings.engine, create=create)
     if settings.events is None:
         return engine

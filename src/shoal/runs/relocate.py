@@ -21,11 +21,13 @@ import msgspec
 
 from shoal.core.clock import Clock, Millis, SystemClock
 from shoal.core.notes import Entry
+from shoal.core.secret_box import NoKeys, SecretBox
 from shoal.core.task import RunState
 from shoal.errors import BeingMoved, EngineBroken, ShoalError, UnknownRun, UsageError
 from shoal.frontier.contract.frontier import Counters, Run
 from shoal.frontier.contract.jobs import Store
 from shoal.frontier.contract.mover import Cargo, CargoCount, Move, MoveState
+from shoal.frontier.sealing import resealed_cargo
 from shoal.frontier.shared.clock_shift import Shift, shift_between
 
 Report = Callable[[str], None]
@@ -33,10 +35,11 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A store, and how it is called where people read it, without secrets."""
+    """A store, how it is called where people read it, without secrets, and what its secrets are sealed with."""
 
     engine: Store
     shown: str
+    secrets: SecretBox = field(default_factory=NoKeys)
 
 
 @dataclass(slots=True)
@@ -212,7 +215,8 @@ class Journey:
         renumber = await target.arrive(packed, arriving)
         moved, said = Moved(), self.clock.elapsed()
         async for cargo in source.pack(self.run_id):
-            await target.unpack(self.run_id, arriving, shift.applied(cargo, renumber))
+            resealed = resealed_cargo(cargo, self.source.secrets, self.target.secrets)
+            await target.unpack(self.run_id, arriving, shift.applied(resealed, renumber))
             moved.add(cargo)
             if self.clock.elapsed() - said > 2000:
                 said = self.clock.elapsed()

@@ -15,9 +15,9 @@ from shoal.api.request import Request
 from shoal.api.scraper import Scraper
 from shoal.api.sitemap import Sitemap, sitemap_request
 from shoal.core.clock import Clock
-from shoal.core.run_id import check_run_id
+from shoal.core.storable import check_run_id
 from shoal.core.task import NewTask, RunState
-from shoal.core.url import join
+from shoal.core.url import join, without_credentials
 from shoal.errors import BadURL
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.frontier import NewRun
@@ -82,7 +82,7 @@ async def seed(
         if isinstance(task, Refused):
             seeded.refusals += 1
             if len(seeded.refused) < REFUSALS_SHOWN:
-                seeded.refused.append((task.url, task.reason))
+                seeded.refused.append((without_credentials(task.url), task.reason))
             continue
         batch.append(_once(task, position))
         if len(batch) >= BATCH:

@@ -18,9 +18,19 @@ from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
 from shoal.core.politeness import MAX_BACKOFF
+from shoal.core.secret_box import SecretBox
 from shoal.core.task import Kind, Task
 from shoal.core.url import join, same_site, site_of, without_credentials
-from shoal.errors import BadScraper, BadURL, EngineError, NeedsAnotherLease, TooLate, Unstorable
+from shoal.errors import (
+    BadScraper,
+    BadSettings,
+    BadURL,
+    CannotUnseal,
+    EngineError,
+    NeedsAnotherLease,
+    TooLate,
+    Unstorable,
+)
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response
 from shoal.fetch.robots.cache import RobotsRules, robots_url
 from shoal.frontier.contract.cache import Cache
@@ -32,6 +42,7 @@ from shoal.work.exits.exit_blame import ExitBlame
 from shoal.work.options import WorkTiming
 from shoal.work.task.attempt import Attempt, Trouble
 from shoal.work.task.classify import REDIRECTS, WORTH_RETRYING, Classifier, because, trouble_of
+from shoal.work.task.handler_failure import HandlerStopped
 from shoal.work.task.page_history import PageHistory
 from shoal.work.task.read_sitemap import SitemapReading
 from shoal.work.task.recollection import every_of, headers_of, jar_of
@@ -71,6 +82,7 @@ class Executor:
         timing: WorkTiming,
         tally: Tally,
         revisit: bool = True,
+        secrets: SecretBox,
         max_backoff: Millis = MAX_BACKOFF,
     ) -> None:
         self._scrapers = scrapers
@@ -88,6 +100,7 @@ class Executor:
         self._cache = cache
         self._setbacks = setbacks
         self._revisit = revisit
+        self._secrets = secrets
         self._tally = tally
         self._paces = Paces()
         self._exit_blame = ExitBlame()
@@ -105,6 +118,8 @@ class Executor:
             outcome = Dead(because(Blame.HANDLER, error))
         except EngineError:
             raise
+        except HandlerStopped as error:  # not in its handler: in what the scraper says of pages, or in reading them
+            outcome = self._classify[task.scraper].failure(attempt.lease, because(Blame.HANDLER, error))
         except Exception as error:
             # A mistake of ours must not take the worker and all its other tasks along.
             log.exception(log_events.TASK_BROKE, scraper=task.scraper, url=without_credentials(task.url))
@@ -130,6 +145,8 @@ class Executor:
             attempt.trouble = trouble_of(resolved, outcome)
             if error.blame is Blame.HOST and self._scrapers[task.scraper].adaptive:
                 self._pace(attempt, self._scrapers[task.scraper], None)
+        except (BadSettings, CannotUnseal) as error:  # this worker does not have the key of a secret
+            outcome = self._classify[task.scraper].failure(attempt.lease, because(Blame.WORKER, error))
         return await self._setbacks.weigh(attempt, outcome, self._scrapers[task.scraper])
 
     def _patiently(self, task: Task, outcome: Outcome) -> Outcome:
@@ -207,7 +224,7 @@ class Executor:
             await attempt.held.next_start()
             asked_at = self._clock.elapsed()
             robots = self._permission.witnessed(attempt) if scraper.obey_robots else Robots.IGNORED
-            response = await attempt.fetch(self._fetcher, _request(attempt, scraper, spool), robots)
+            response = await attempt.fetch(self._fetcher, _request(attempt, scraper, self._secrets, spool), robots)
             if attempt.recollection is not None:
                 response = attempt.recollection.confirmed(response)
             if response.status not in REDIRECTS or "Location" not in response.headers:
@@ -277,11 +294,13 @@ def _paced(attempt: Attempt, delay: Millis | None) -> bool:
     return True
 
 
-def _request(attempt: Attempt, scraper: Scraper, spool: IO[bytes] | None) -> Fetch:
+def _request(attempt: Attempt, scraper: Scraper, secrets: SecretBox, spool: IO[bytes] | None) -> Fetch:
     extra = attempt.extra
     headers = headers_of(extra, scraper) if scraper.headers or extra.headers else {}
     if attempt.recollection is not None:
         headers |= attempt.recollection.validators(attempt.url, headers)
+    if extra.headers:
+        headers = secrets.open_headers(headers)
     return Fetch(
         attempt.url,
         extra.method,
@@ -307,11 +326,13 @@ def _follow(scraper: Scraper, attempt: Attempt, response: Response) -> Outcome |
     attempt.move(url, response.status)
     if same_site(here, url):
         if attempt.extra.kind is Kind.PAGE and not scraper.allowed(url):
-            return Dropped(Reason(Blame.POLICY, f"redirected to {url}, which the scraper does not allow"))
+            return Dropped(
+                Reason(Blame.POLICY, f"redirected to {without_credentials(url)}, which the scraper does not allow")
+            )
         return None
     elsewhere = attempt.continued(scraper, here)
     if isinstance(elsewhere, Refused):
-        return Dropped(Reason(Blame.POLICY, f"redirected to {url}: {elsewhere.reason}"))
+        return Dropped(Reason(Blame.POLICY, f"redirected to {without_credentials(url)}: {elsewhere.reason}"))
     return Done(tasks=(elsewhere,), url=here)
 
 

@@ -34,6 +34,8 @@ class TestAbout:
         page = idle.ask("/metrics").raw.decode()
         assert re.search(r'shoal_gateway_requests_total\{route="/cart",status="202"\} [1-9]', page)
         assert "shoal_store_up 1.0" in page
+        idle.ask("/cart", b"{")
+        assert 'route="/cart",status="400"' in idle.ask("/metrics").raw.decode(), "also what was refused"
 
     def test_cors(self, idle: Served) -> None:
         asked = {"Origin": "https://shop.example", "Access_Control_Request_Method": "POST"}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -13,26 +14,41 @@ import pytest
 from shoal import verify_webhook, webhook_secret
 from shoal.core.clock import SystemClock
 from shoal.core.outcome import Blame
+from shoal.core.secret_box import SecretBox
 from shoal.core.task import Policy, RunState
 from shoal.errors import EngineFull
 from shoal.fetch.guard.rules import Guard
 from shoal.frontier.contract.frontier import NewRun
 from shoal.frontier.contract.jobs import NewJob, Store, Submitted
 from shoal.frontier.open import open_engine
+from shoal.frontier.sealing import SealedStore
 from shoal.frontier.sqlite.jobs import SqliteJobs
 from shoal.gateway.http.answer import Problem
 from shoal.gateway.jobs.webhooks import Webhooks
 from shoal.gateway.limits.store_breaker import StoreBreaker
 from shoal.gateway.options import GatewayOptions
+from shoal.work.options import WorkerOptions
 from support.engine_urls import ENGINES, empty_store
-from support.receiver import receiving
+from support.receiver import Receiver, receiving
 from support.waiting import until
 from support.working import opened
 
 
-def ended_job(name: str, callback: str) -> NewJob:
+def ended_job(name: str, callback: str, owner: str = "") -> NewJob:
     """A job that has failed before it began, and is to be told of."""
-    return NewJob(NewRun(name, "cart", Policy(), queue="jobs:cart"), error="no", callback=callback.encode())
+    run = NewRun(name, "cart", Policy(), queue="jobs:cart")
+    return NewJob(run, error="no", callback=callback.encode(), owner=owner)
+
+
+@asynccontextmanager
+async def delivering(store: Store) -> AsyncIterator[Webhooks]:
+    """Deliveries of a gateway that may go to this machine."""
+    options = GatewayOptions(guard=Guard([ip_network("127.0.0.0/8")]))
+    webhooks = webhooks_of(store, webhook_secret("shoal_key"), options)
+    running = asyncio.ensure_future(webhooks.run())
+    yield webhooks
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 def webhooks_of(store: Store, secret: str | None, options: GatewayOptions | None = None) -> Webhooks:
@@ -54,7 +70,11 @@ class TestParts:
             async with opened(tmp_path) as store:
                 await store.jobs.submit([ended_job("cart-1", receiver.url)])
                 webhooks = Webhooks(
-                    store, StoreBreaker(store.reader.now, 20), GatewayOptions(), lambda _: "whsec_AAAA", SystemClock()
+                    store,
+                    StoreBreaker(store.reader.now, 20),
+                    GatewayOptions(),
+                    lambda _: webhook_secret("shoal_key"),
+                    SystemClock(),
                 )
                 assert await webhooks.dispatch() == 1
                 delivering = asyncio.ensure_future(webhooks.run())
@@ -94,6 +114,62 @@ class TestParts:
                 if number == 1:
                     await store.frontier.cancel_run(runs[0].run_id)
             assert waiting == [[1], [2], [1]]
+
+
+class TestReceivers:
+    async def test_one_customers_limit_is_not_anothers(self, tmp_path: Path) -> None:
+        """A receiver that has had enough of one, until tomorrow, is told of the jobs of the other."""
+        with receiving() as receiver:
+            async with opened(tmp_path) as store, delivering(store) as webhooks:
+                receiver.answers = [429]
+                for number, owner in enumerate(["key_one", "key_two"], start=1):
+                    await store.jobs.submit([ended_job(f"cart-{number}", receiver.url, owner)])
+                    await webhooks.dispatch()
+                    await asyncio.to_thread(receiver.wait_for, number)
+                    await until(lambda: idle(store), "what was tried is settled")
+        told = [verify_webhook("shoal_key", headers, body)["data"]["job_id"] for headers, body in receiver.got]
+        assert told == ["cart-1", "cart-2"]
+
+    async def test_one_that_fails_is_asked_ever_more_seldom(self, tmp_path: Path) -> None:
+        """Before the first message is tried again, not all of the others have been tried in vain."""
+        many = 60
+        with receiving() as receiver:
+            receiver.answers = [500 for _ in range(10 * many)]
+            async with opened(tmp_path) as store, delivering(store) as webhooks:
+                await store.jobs.submit([ended_job(f"cart-{number}", receiver.url) for number in range(many)])
+                await webhooks.dispatch()
+                await until(lambda: repeated(receiver), "one is tried again")
+        assert len(receiver.got) < many / 2, len(receiver.got)
+
+    async def test_the_password_of_a_callback_is_sent_and_neither_stored_nor_shown(self, tmp_path: Path) -> None:
+        box = SecretBox(lambda: ("k" * 32,))
+        options = GatewayOptions(guard=Guard([ip_network("127.0.0.0/8")]), worker=WorkerOptions("Test", secrets=box))
+        with receiving() as receiver:
+            receiver.answers = [500]
+            async with opened(tmp_path) as raw:
+                store = SealedStore(raw, box)
+                place = receiver.url.replace("://", "://anna:0pen-se%3Aame@")
+                await store.jobs.submit([ended_job("cart-1", place, "key_one")])
+                kept = (await raw.jobs.callbacks())[0].body
+                webhooks = webhooks_of(store, webhook_secret("shoal_key"), options)
+                await webhooks.dispatch()
+                running = asyncio.ensure_future(webhooks.run())
+                await asyncio.to_thread(receiver.wait_for, 1)
+                files = await asyncio.to_thread(lambda: b"".join(path.read_bytes() for path in tmp_path.iterdir()))
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+        assert b64decode(receiver.got[0][0]["authorization"].removeprefix("Basic ")) == b"anna:0pen-se:ame"
+        for secret in (b"0pen-se", b64encode(b"anna:0pen-se:ame")):
+            assert secret not in files + kept
+
+
+def repeated(receiver: Receiver) -> bool:
+    told = [headers["webhook-id"] for headers, _ in receiver.got]
+    return len(set(told)) < len(told)
+
+
+async def idle(store: Store) -> bool:
+    return not any(run.counters.leased for run in await store.reader.runs())
 
 
 @pytest.mark.parametrize("kind", ENGINES)

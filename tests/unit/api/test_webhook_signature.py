@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import hmac
 import json
+from base64 import b64decode
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -64,3 +68,47 @@ class TestVerifying:
             verify_webhook(self.SECRET, {}, b"{}")
         with pytest.raises(UsageError, match="base64"):
             verify_webhook("whsec_?", good, b"{}")
+
+    @pytest.mark.parametrize("secret", ["", " ", "\n", None, "whsec_", "whsec_AAAA", "whsec_é"])
+    def test_a_secret_that_is_none_is_a_mistake_of_the_receiver(self, secret: str) -> None:
+        """Else anybody could sign: a variable that is not set is the empty text."""
+        with pytest.raises(UsageError, match="webhook secret") as told:
+            verify_webhook(secret, self.headers(), b"{}", now=self.NOW)
+        assert not isinstance(told.value, BadWebhook)
+
+    ODD = st.one_of(
+        st.text(),
+        st.text(st.characters()),  # lone surrogates among them
+        st.binary(),
+        st.none(),
+        st.integers(),
+        st.lists(st.text(), max_size=2),
+        st.integers(-(10**40), 10**40).map(str),
+        st.sampled_from(["٣", "1e9", "nan", "1_700_000_000", "v1," * 5000, "é", "\0"]),
+    )
+    FIELDS = st.sampled_from(
+        ["webhook-id", "webhook-timestamp", "webhook-signature", "Webhook-ID", "WEBHOOK-Signature"]
+    )
+
+    @given(st.dictionaries(st.one_of(FIELDS, st.text(), st.binary()), ODD, max_size=5), st.binary(max_size=20))
+    def test_odd_headers_are_a_bad_webhook_and_nothing_else(self, odd: dict[str, str], body: bytes) -> None:
+        for headers in (odd, {**self.headers(body), **odd}):
+            with contextlib.suppress(BadWebhook):
+                verify_webhook(self.SECRET, headers, body, now=self.NOW)
+
+    @given(st.binary(max_size=30))
+    def test_a_signed_body_that_is_no_document(self, body: bytes) -> None:
+        for said in (body, b"[" * 5000 + b"]" * 5000, b'{"a":' * 5000, b"[]", b"\xff"):
+            with contextlib.suppress(BadWebhook):
+                assert isinstance(verify_webhook(self.SECRET, self.headers(said), said, now=self.NOW), dict)
+
+    def test_a_header_that_came_twice(self) -> None:
+        twice = {**self.headers(), "Webhook-Id": "cart-2"}
+        with pytest.raises(BadWebhook, match="webhook-id is not one"):
+            verify_webhook(self.SECRET, twice, b"{}", now=self.NOW)
+
+    def test_what_a_gateway_stores_of_a_key_does_not_sign(self) -> None:
+        """Whoever reads the store has the key's hash, and must not be able to speak for the gateway."""
+        stored = sha256(b"shoal_key").digest()
+        signing = b64decode(self.SECRET.removeprefix("whsec_"))
+        assert signing not in (stored, hmac.digest(stored, b"webhook", "sha256"))

@@ -46,7 +46,7 @@ def neighbour(folder: Path) -> Iterator[subprocess.Popen[str]]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", A_WORKER], text=True, **pipes) as process:  # type: ignore[call-overload]
         assert process.stdout.readline() == "ready\n"
-        assert list(folder.glob("shoal-*.hand"))
+        assert list(folder.glob("shoal-*/shoal-*.hand"))
         yield process
         process.kill()
 

@@ -227,6 +227,17 @@ class TestConnections:
             assert zone.asked == 4
             assert site.connected == ["127.0.0.2"]
 
+    @pytest.mark.parametrize("exit_", ["direct", "source://127.0.0.9"])
+    async def test_nobody_learns_which_names_there_are_inside(self, exit_: str) -> None:
+        """A name that leads nowhere and one that leads inside are one answer, and one end."""
+        async with everywhere() as site, fetching(Zone([], ["127.0.0.1"]), exit_) as fetcher:
+            ends = []
+            for _ in range(2):
+                with pytest.raises(FetchError) as caught:
+                    await get(fetcher, f"http://intranet.example:{site.port}/")
+                ends.append((caught.value.blame, caught.value.text))
+            assert ends == [(Blame.POLICY, NOT_PUBLIC)] * 2
+
     async def test_of_several_addresses_only_the_public_ones_are_tried(self) -> None:
         async with everywhere() as site, fetching(Zone(["127.0.0.1", "127.0.0.2", "::1"])) as fetcher:
             assert await get(fetcher, f"http://mixed.example:{site.port}/") == b"<h1>127.0.0.2</h1>"

@@ -7,6 +7,7 @@ import pytest
 
 from shoal import Page, Request, Scraper
 from shoal.core.lanes import NO_WORKERS_YET, OWN_WORKERS
+from shoal.core.secret_box import NoKeys
 from shoal.core.task import NO_EXTRA, Extra, Kind, NewTask, Task
 from shoal.errors import BadScraper
 from shoal.intake.admission import UNSTAFFED, Refusal, Refused, admit, to_request, to_task
@@ -172,8 +173,8 @@ def test_a_task_gives_back_its_request() -> None:
     request = Request("https://x.example/", "detail", {"n": 1}, "milk", 7, "priority", method="POST", body=b"x")
     new = task_of(request)
     task = Task(1, "run", "books", new.url, new.site, new.lane, new.handler, new.priority, 0, 0, 0, new.extra)
-    assert to_request(task) == request
+    assert to_request(task, NoKeys()) == request
     redirected = Task(
         1, "r", "s", "https://x.example/2", "x.example", "bulk", None, 0, 0, 0, 0, Extra(first_url=new.url)
     )
-    assert to_request(redirected).url == new.url
+    assert to_request(redirected, NoKeys()).url == new.url

@@ -23,6 +23,7 @@ from shoal.core.notes import Entry
 from shoal.errors import NoStore, ShoalError, TorFailed
 from shoal.fetch.tor.daemon import find_tor
 from shoal.frontier.open import open_engine
+from shoal.frontier.shared.private_files import is_open_to_all
 from shoal.frontier.sqlite.store.connection import NETWORK_FILE_SYSTEMS, OLDEST_SQLITE, file_system_of
 
 if TYPE_CHECKING:
@@ -124,12 +125,24 @@ def check_disk(settings: Settings) -> Iterator[Finding]:
         )
     else:
         yield Finding("file system", CheckResult.OK, kind)
+    yield _privacy(file, folder)
     free = shutil.disk_usage(folder).free
     if free < SPACE_TO_WARN:
         verdict = CheckResult.FAIL if free < SPACE_TO_FAIL else CheckResult.WARN
         yield Finding("free space", verdict, f"{size(free)} in {folder}", "Free some, or name another engine.")
     else:
         yield Finding("free space", CheckResult.OK, f"{size(free)} in {folder}")
+
+
+def _privacy(file: Path, folder: Path) -> Finding:
+    """Who can read what is stored, and who could put something else in its place."""
+    if is_open_to_all(folder):
+        advice = f"Anybody on this machine may replace the file: `chmod o-w {folder}`, or choose a folder of your own."
+        return Finding("privacy", CheckResult.WARN, f"all may write to {folder}", advice)
+    if file.exists() and file.stat().st_mode & 0o077:
+        advice = f"It was made before this was looked after, or on purpose. `chmod 600 {file}*` keeps it to you."
+        return Finding("privacy", CheckResult.WARN, f"others may read {file}", advice)
+    return Finding("privacy", CheckResult.OK, "the file is this user's alone")
 
 
 def check_contact(settings: Settings) -> Finding:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from shoal.config.load import load
+from shoal.config.secret_key import secret_box
 from shoal.config.settings import Settings, mask_url
 from shoal.errors import UnknownRun, UsageError
 from shoal.frontier.open import open_engine, sqlite_path
+from shoal.frontier.sealing import SealedStore
 from shoal.runs.command_line import CommandLine
 from shoal.runs.event_loop import in_loop
 from shoal.runs.open_store import opened
@@ -45,11 +47,11 @@ def same_store(engine: str | None, config: Path | None) -> CommandLine:
 
 @asynccontextmanager
 async def opened_store(settings: Settings) -> AsyncIterator[Store]:
-    """The store of these settings with jobs and records, for the gateway, closed at the end.
+    """The store of these settings with jobs and records, for the gateway, secrets sealed, closed at the end.
 
     What it submits is not written down by the setting `events`.
     """
-    store = await open_engine(settings.engine)
+    store = SealedStore(await open_engine(settings.engine), secret_box(settings))
     try:
         yield store
     finally:

@@ -13,10 +13,10 @@ from shoal.cli.output.exit_codes import FAILURES, INTERRUPTED, OK, complain, say
 from shoal.cli.output.text import plain
 from shoal.cli.running.interrupt import interruptible
 from shoal.config.apply import configure
-from shoal.core.url import NormalURL
+from shoal.core.url import NormalURL, without_credentials
 from shoal.errors import UsageError
 from shoal.frontier.open import open_engine
-from shoal.runs.export import writing
+from shoal.runs.export.places.local_file import writing
 from shoal.runs.seeding import seed
 from shoal.runs.worker_options import worker_options
 from shoal.work.task.read_sitemap import resolved
@@ -100,7 +100,7 @@ class SitemapPrinter:
     async def _verdict(self, engine: Engine) -> int:
         dead = await engine.reader.dead(RUN)
         for letter in dead:
-            complain(f"{plain(letter.url)}: {letter.reason.text}.")
+            complain(f"{plain(without_credentials(letter.url))}: {letter.reason.text}.")
         dropped = (await engine.reader.run(RUN)).counters.dropped
         if dropped:
             say(f"Not read, because robots.txt disallows it: {dropped}.")

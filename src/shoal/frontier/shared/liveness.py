@@ -21,6 +21,7 @@ import psutil
 
 from shoal.core.clock import Clock, Moment, SystemClock
 from shoal.frontier.contract.frontier import Duties, WorkerInfo
+from shoal.frontier.shared.private_files import new_private_file, private_folder, read_private_file
 
 PLACES = 256
 """How many tasks a notebook has room for. Those beyond are not noted, and so not charged."""
@@ -80,9 +81,12 @@ class Notebook:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.write_bytes(bytes(PLACES * _ENTRY.size))
-        with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), 0)
+        file = new_private_file(path)
+        try:
+            os.write(file, bytes(PLACES * _ENTRY.size))
+            self._map = mmap.mmap(file, 0)
+        finally:
+            os.close(file)
         self._free = list(range(PLACES - 1, -1, -1))
 
     @contextlib.contextmanager
@@ -99,6 +103,10 @@ class Notebook:
             _ENTRY.pack_into(self._map, place * _ENTRY.size, 0)
             self._free.append(place)
 
+    def charge_only(self, task: int) -> None:
+        """Before a death of which this task is the cause: it alone is noted. May be called by another thread."""
+        self._map[:] = _ENTRY.pack(task).ljust(PLACES * _ENTRY.size, b"\0")
+
     def close(self) -> None:
         """Throw it away: its owner ends in order."""
         self._map.close()
@@ -110,10 +118,11 @@ def read_notebook(path: str | None) -> frozenset[int] | None:
     if path is None:
         return None
     try:
-        content = Path(path).read_bytes()
-    except OSError:
+        content = read_private_file(Path(path), PLACES * _ENTRY.size)
+    except (OSError, ValueError):  # a path that is none, too: it is what the store says
         return None
-    return frozenset(task for (task,) in _ENTRY.iter_unpack(content[: PLACES * _ENTRY.size]) if task)
+    whole = len(content) - len(content) % _ENTRY.size
+    return frozenset(task for (task,) in _ENTRY.iter_unpack(content[:whole]) if task)
 
 
 def owners_of_notebooks() -> dict[str, int]:
@@ -127,7 +136,8 @@ def owners_of_notebooks() -> dict[str, int]:
 
 
 def _folder() -> Path:
-    return Path(tempfile.gettempdir())
+    """Of this user alone, so that nobody else can lay out files there for its workers to write to, or to watch."""
+    return private_folder(Path(tempfile.gettempdir()) / f"shoal-{os.getuid()}")
 
 
 def _clear_away(folder: Path, now: Moment) -> None:

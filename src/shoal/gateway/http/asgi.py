@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from shoal.gateway.http.answer import Answer, Problem, unavailable
-from shoal.gateway.http.caller import ClientGone
+from shoal.gateway.perimeter.caller import ClientGone
 
 BODY_WITHIN = 30.0
 """Seconds after which a body must be there."""

@@ -13,11 +13,11 @@ from shoal.frontier.contract.jobs import Admission
 from shoal.gateway.http import job_documents
 from shoal.gateway.http.answer import Answer, Problem, encode, retry_after
 from shoal.gateway.http.asgi import Scope, header, query
-from shoal.gateway.http.caller import caller_of
 from shoal.gateway.jobs.estimates import ask_again
 from shoal.gateway.jobs.prepare import shown_refusals
 from shoal.gateway.limits.keys import ApiKey
 from shoal.gateway.limits.read_quota import limit_fields
+from shoal.gateway.perimeter.caller import caller_of
 from shoal.gateway.service import AcceptedJob, GatewayService
 
 _JOB_ID = re.compile(r"[a-z][a-z0-9_-]*-[0-9a-f]{32}")
@@ -36,10 +36,18 @@ class JobRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _job_request = msgspec.json.Decoder(JobRequestBody)
 
 
+def where(scope: Scope) -> str:
+    """The address that a request comes from, as far as it is known."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
 async def submit_input(service: GatewayService, scope: Scope, key: ApiKey, body: bytes, scraper: str) -> Answer:
     """`POST /{scraper}`: the body is the input."""
     callback = query(scope).get("callback")
-    accepted = await service.submit(key, scraper, body, None, header(scope, b"idempotency-key"), body, callback)
+    accepted = await service.submit(
+        key, scraper, body, None, header(scope, b"idempotency-key"), body, callback, where(scope)
+    )
     return _accepted(key, accepted, service.clock.now())
 
 
@@ -57,7 +65,9 @@ async def submit_job(service: GatewayService, scope: Scope, key: ApiKey, body: b
     if given is not None and request.urls is not None:
         raise Problem(422, "bad-input", "A job has an input or a list of URLs, not both.")
     once = header(scope, b"idempotency-key")
-    accepted = await service.submit(key, request.scraper, given, request.urls, once, body, request.callback)
+    accepted = await service.submit(
+        key, request.scraper, given, request.urls, once, body, request.callback, where(scope)
+    )
     return _accepted(key, accepted, service.clock.now())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from shoal.core.clock import iso
+from shoal.core.url import without_credentials
 from shoal.frontier.contract.jobs import JobState, JobStatus
 from shoal.frontier.contract.reader import DeadLetter, Item
 from shoal.gateway.http.answer import Problem
@@ -55,7 +56,9 @@ def ended(status: JobStatus, items: Sequence[Item] | None, letters: Sequence[Dea
     if status.state is JobState.FAILED:
         document["error"] = status.error or (letters[0].reason.text if letters else "none of its pages came in time")
     if letters:
-        document["errors"] = [{"url": each.url, "reason": each.reason.text} for each in letters[:MORE_ERRORS]]
+        document["errors"] = [
+            {"url": without_credentials(each.url), "reason": each.reason.text} for each in letters[:MORE_ERRORS]
+        ]
     if items is None:
         document["results"] = None
         document["results_at"] = f"/jobs/{status.job_id}/items"

@@ -18,6 +18,7 @@ from shoal.gateway.http.streams import NDJSON, events, lines, record
 from shoal.gateway.limits.keyring import require
 from shoal.gateway.limits.keys import ApiKey, Scope
 from shoal.gateway.metrics import Metrics
+from shoal.gateway.perimeter.unread_answers import RoomFor, check_room
 from shoal.gateway.service import GatewayService
 
 _VERSION = re.compile(r"[0-9]{1,18}")
@@ -26,11 +27,11 @@ KEY = "shoal.key"
 """Where the perimeter leaves whose request it is, in the scope of the request."""
 
 
-def routes(service: GatewayService, metrics: Metrics, documentation: Documentation) -> APIRouter:
+def routes(service: GatewayService, metrics: Metrics, documentation: Documentation, room_for: RoomFor) -> APIRouter:
     """All of them. None takes a body: the perimeter reads those that there are, for the fast routes."""
     router = APIRouter()
     _add_jobs(router, service)
-    _add_streams(router, service)
+    _add_streams(router, service, room_for)
     _add_health(router, service)
     _add_about(router, metrics, documentation)
     return router
@@ -64,7 +65,7 @@ def _add_jobs(router: APIRouter, service: GatewayService) -> None:
         return _json(job_documents.summary(await service.cancel(key, job_id)))
 
 
-def _add_streams(router: APIRouter, service: GatewayService) -> None:
+def _add_streams(router: APIRouter, service: GatewayService, room_for: RoomFor) -> None:
     @router.get(
         "/jobs/{job_id}/items",
         response_model=ItemList,
@@ -86,7 +87,9 @@ def _add_streams(router: APIRouter, service: GatewayService) -> None:
             return StreamingResponse(lines(service, key, job_id, cursor), media_type=NDJSON)
         page = await service.items(job_id, cursor, limit)
         following = page.cursor if page.cursor is not None or status.has_ended else cursor
-        return _json({"items": [record(item) for item in page.items], "next": following})
+        answer = _json({"items": [record(item) for item in page.items], "next": following})
+        check_room(room_for, bytes(answer.body))
+        return answer
 
     @router.get(
         "/jobs/{job_id}/events",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+from shoal.core.url import without_credentials
 from shoal.frontier.contract.jobs import JobStatus
 from shoal.frontier.contract.reader import Item
 from shoal.gateway.http import job_documents
@@ -39,12 +40,19 @@ async def events(service: GatewayService, key: ApiKey, status: JobStatus, known:
             return
 
 
+class StreamCut(Exception):
+    """The rest cannot be had. The connection ends and the stream does not, so that the client knows."""
+
+
 async def lines(service: GatewayService, key: ApiKey, job_id: str, cursor: int) -> AsyncIterator[bytes]:
-    """The items of a job, page by page, as long as the key is good."""
+    """The items of a job, page by page, as long as the key is good. Raises StreamCut if there are more."""
     following: int | None = cursor
     while following is not None:
-        service.keys.check(key)
-        page = await service.items(job_id, following, 1000)
+        try:
+            service.keys.check(key)
+            page = await service.items(job_id, following, 1000)
+        except Problem:
+            raise StreamCut from None
         if page.items:
             yield b"".join(encode(record(item)) + b"\n" for item in page.items)
         following = page.cursor
@@ -52,7 +60,7 @@ async def lines(service: GatewayService, key: ApiKey, job_id: str, cursor: int) 
 
 def record(item: Item) -> dict[str, Any]:
     """An item with where it came from."""
-    return {"group": item.group, "url": item.url, "item": item.body}
+    return {"group": item.group, "url": without_credentials(item.url), "item": item.body}
 
 
 def _event(service: GatewayService, status: JobStatus) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from shoal.frontier.contract.reader import Item, ItemPage
 
-AT_FIRST = 100
+AT_FIRST = 10
 """Items that are asked for before it is known how large they are."""
 
 

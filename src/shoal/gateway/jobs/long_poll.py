@@ -9,9 +9,9 @@ from shoal.core.clock import Clock
 from shoal.delivery.supervised import supervised
 from shoal.frontier.contract.jobs import ANY, Jobs, JobStatus
 from shoal.gateway.http.answer import Problem
-from shoal.gateway.http.caller import Caller, ClientGone
 from shoal.gateway.jobs.shared_reads import SharedReads
 from shoal.gateway.limits.store_breaker import StoreBreaker
+from shoal.gateway.perimeter.caller import Caller, ClientGone
 
 TICK = 0.1
 """Seconds."""

@@ -7,6 +7,7 @@ import hashlib
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from shoal.api.scraper import Scraper
 from shoal.core.clock import millis
 from shoal.core.storable import cleaned
 from shoal.core.task import NewTask
+from shoal.core.url import without_credentials
 from shoal.errors import BadScraper
 from shoal.frontier.contract.frontier import NewRun
 from shoal.frontier.contract.jobs import NewJob
@@ -27,6 +29,9 @@ from shoal.intake.admission import Refused, admit
 from shoal.runs.seeding import at_start
 
 REFUSALS_SHOWN = 20
+LONG_LIST = 1000
+"""URLs of a client that are more than a moment's work."""
+
 LONGEST_REASON = 500
 SHOWN_OF_URL = 500
 
@@ -51,14 +56,16 @@ class ServedScraper:
         self.queue = f"jobs:{scraper.name}"
         self._options = options
 
-    async def prepare(self, threads: StartThreads, body: bytes | None, urls: list[str] | None) -> Prepared:
-        """A job for this input (as JSON), or for these URLs. `body` None = without an input.
+    async def prepare(
+        self, threads: StartThreads, body: bytes | None, urls: list[str] | None, client: str = ""
+    ) -> Prepared:
+        """A job for this input (as JSON), or for these URLs. `body` None = without an input. `client`: who waits.
 
         Raises Problem 4xx for what the client can put right. A start that raises, or takes too long, is the scraper's
         own fault: the answer is a job that has failed.
         """
         try:
-            return await threads.run(lambda loop: self._prepare(loop, body, urls), self._options.start_timeout)
+            return await threads.run(partial(self._in_turn, threads, body, urls), self._options.start_timeout, client)
         except TimeoutError:
             seconds = self._options.start_timeout
             return self._failed(body, f"The start of {self.scraper.name!r} took more than {seconds:g} seconds.")
@@ -66,9 +73,23 @@ class ServedScraper:
             raise Problem(
                 503,
                 "overloaded",
-                "Too many jobs are held up in the start of their scraper.",
+                "Too many of your jobs are held up in the start of their scraper.",
                 headers=((b"retry-after", b"5"),),
             ) from None
+
+    def _in_turn(
+        self, threads: StartThreads, body: bytes | None, urls: list[str] | None, loop: asyncio.AbstractEventLoop
+    ) -> Prepared:
+        """Long lists one after the other: they are nothing but work, and together would only take longer, and the time
+        of everybody else."""
+        if urls is None or len(urls) <= LONG_LIST:
+            return self._prepare(loop, body, urls)
+        if not threads.long_list.acquire(timeout=self._options.start_timeout / 2):
+            raise TooBusy
+        try:
+            return self._prepare(loop, body, urls)
+        finally:
+            threads.long_list.release()
 
     def _prepare(self, loop: asyncio.AbstractEventLoop, body: bytes | None, urls: list[str] | None) -> Prepared:
         """In a thread: whatever the author of the scraper does here may block."""
@@ -149,7 +170,7 @@ def _spoken(error: BaseException) -> str:
 
 
 def _shown(refused: list[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"url": url, "reason": reason} for url, reason in refused[:REFUSALS_SHOWN]]
+    return [{"url": without_credentials(url), "reason": reason} for url, reason in refused[:REFUSALS_SHOWN]]
 
 
 async def _plain(urls: list[str]) -> AsyncIterator[Request]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,8 +27,8 @@ from shoal.core import log_events
 from shoal.core.clock import Clock, iso, millis
 from shoal.core.outcome import Blame
 from shoal.core.task import DIRECT, NewTask
-from shoal.core.url import normalise
-from shoal.errors import BadURL, EngineError, UsageError
+from shoal.core.url import credentials_of, normalise, without_credentials
+from shoal.errors import BadURL, CannotUnseal, EngineError, UsageError
 from shoal.fetch.guard.rules import Guard
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Gate, Response
 from shoal.frontier.contract.exits import NewExit
@@ -64,6 +65,12 @@ def checked_callback(url: str, key: ApiKey, guard: Guard) -> bytes:
             403, "not-allowed",
             "A callback needs an API key, which its messages are signed with; this service has none yet. "
             "Its operator makes one with `shoal keys create NAME`.",
+        )  # fmt: skip
+    if not key.webhook:
+        raise Problem(
+            403, "not-allowed",
+            "A callback needs an API key with a webhook secret, and this one was made before there were any. "
+            "Its operator makes another with `shoal keys create NAME`.",
         )  # fmt: skip
     try:
         place = normalise(url)
@@ -147,19 +154,20 @@ class Webhooks:
             "timestamp": iso(status.ended_at),
             "data": {**job_documents.summary(status), "location": f"/results/{status.job_id}"},
         }
-        request = Request(
-            callback.body.decode(),
-            method="POST",
-            headers={"Content-Type": "application/json", "webhook-id": status.job_id, _KEY: status.owner},
-            body=encode(document),
-        )
+        place = callback.body.decode()
+        headers = {"Content-Type": "application/json", "webhook-id": status.job_id, _KEY: status.owner}
+        login = credentials_of(place)
+        if login is not None:  # as a header it is sealed, and never part of an address that is shown
+            headers["Authorization"] = f"Basic {b64encode(':'.join(login).encode()).decode()}"
+        request = Request(without_credentials(place), method="POST", headers=headers, body=encode(document))
         task = to_task(request, self._scraper, guarded=True)
         if isinstance(task, Refused):
             log.warning(log_events.WEBHOOK_REFUSED, job=status.job_id, reason=task.reason)
             return task
-        # A clock of its own: whoever wants to be told does not wait because the same host is being crawled.
+        # A clock of its own: whoever wants to be told does not wait because the same host is being crawled, nor because
+        # it has had enough of somebody else's messages.
         key = sha256(f"{NAME} {status.job_id}".encode()).digest()
-        return msgspec.structs.replace(task, site=f"{NAME}:{task.site}", key=key)
+        return msgspec.structs.replace(task, site=f"{NAME}:{status.owner}:{task.site}", key=key)
 
     def _worker_options(self) -> WorkerOptions:
         return replace(
@@ -187,7 +195,10 @@ class Signing:
 
     async def fetch(self, fetch: Fetch, gate: Gate) -> Response:
         headers = dict(fetch.headers)
-        secret = self._secret_of(headers.pop(_KEY, ""))
+        try:
+            secret = self._secret_of(headers.pop(_KEY, ""))
+        except CannotUnseal as error:
+            raise FetchError(str(error), Blame.WORKER) from None
         if secret is None:
             raise FetchError("the API key of this job is not known here", Blame.WORKER)
         now = await self._store.reader.now() // 1000
@@ -216,6 +227,7 @@ def _scraper(attempts: int) -> Scraper:
         max_bytes=LARGEST_ANSWER,
         max_rate_limits=attempts,
         site_down_after=0,  # each webhook is tried as often as it was promised
+        adaptive=True,  # and a receiver that fails is asked ever more seldom, however many wait for it
     )
 
     @scraper.page

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Set
 from contextlib import suppress
 
-from shoal.api.webhook_signature import secret_of_hash
 from shoal.core.clock import Clock
 from shoal.core.secret import Secret
+from shoal.core.secret_box import SecretBox
 from shoal.frontier.contract.jobs import Registry
 from shoal.gateway.http.answer import Problem
-from shoal.gateway.limits.keys import ANYBODY, ApiKey, Scope, hashed, stored_keys
+from shoal.gateway.limits.keys import ANYBODY, WEBHOOK, ApiKey, Scope, hashed, stored_keys
 from shoal.gateway.limits.store_breaker import StoreBreaker
 
 LOAD_EVERY = 2.0
@@ -25,13 +25,21 @@ class KeyRing:
     """Keys looked up by hash. As soon as one was made, everybody needs one.
 
     `dismiss`: is told the ids of keys that are no longer good, "" for nobody's; their holders are waited for no more.
+    `box`: opens the secrets of webhooks.
     """
 
     def __init__(
-        self, registry: Registry, breaker: StoreBreaker, clock: Clock, dismiss: Callable[[Set[str]], None] | None = None
+        self,
+        registry: Registry,
+        breaker: StoreBreaker,
+        clock: Clock,
+        dismiss: Callable[[Set[str]], None] | None = None,
+        *,
+        box: SecretBox,
     ) -> None:
         self._clock = clock
         self._registry = registry
+        self._box = box
         self._breaker = breaker
         self._dismiss = dismiss
         self._by_hash: dict[str, ApiKey] = {}
@@ -58,9 +66,12 @@ class KeyRing:
                 await self.load()
 
     def webhook_secret(self, key_id: str) -> str | None:
-        """What messages to the holder of a key are signed with, also if it was revoked; None = it is not known here."""
-        found = [key.hash for key in self._by_hash.values() if key.key_id == key_id]
-        return secret_of_hash(found[0]) if found else None
+        """What messages to the holder of a key are signed with, also if it was revoked; None = it is not known here.
+
+        Raises CannotUnseal if this process does not have the key that it is sealed with.
+        """
+        found = [key.webhook for key in self._by_hash.values() if key.key_id == key_id and key.webhook]
+        return self._box.open(found[0], WEBHOOK) if found else None
 
     @property
     def are_needed(self) -> bool:

@@ -9,13 +9,17 @@ from enum import StrEnum
 
 import msgspec
 
+from shoal.api.webhook_signature import webhook_secret
 from shoal.core.clock import Moment
+from shoal.core.secret_box import SecretBox
 from shoal.errors import UsageError
 from shoal.frontier.contract.jobs import Quota, Registry
 
 KIND = "api-key"
 PREFIX = "shoal_"
 MINUTE = 60_000
+WEBHOOK = "webhook"
+"""What secrets of webhooks are sealed for."""
 
 
 class Scope(StrEnum):
@@ -45,6 +49,8 @@ class ApiKey(msgspec.Struct, frozen=True):
     scrapers: tuple[str, ...] | None = None
     revoked_at: Moment | None = None
     reads: int | None = None
+    webhook: str = ""
+    """What messages about its jobs are signed with, sealed. Empty = it was made before there was such a thing."""
 
     @property
     def quota(self) -> Quota | None:
@@ -62,12 +68,15 @@ def new_key(
     scrapers: Sequence[str] | None,
     now: Moment,
     reads: int | None = None,
+    *,
+    box: SecretBox,
 ) -> tuple[str, ApiKey]:
     """A key, as its user gets it and as it is stored."""
     secret = PREFIX + secrets.token_urlsafe(32)
     chosen = None if scrapers is None else tuple(scrapers)
     key_id = f"key_{secrets.token_hex(6)}"
-    return secret, ApiKey(key_id, name, hashed(secret), tuple(scopes), now, limit, chosen, reads=reads)
+    webhook = box.seal(webhook_secret(secret), WEBHOOK)
+    return secret, ApiKey(key_id, name, hashed(secret), tuple(scopes), now, limit, chosen, None, reads, webhook)
 
 
 def hashed(secret: str) -> str:

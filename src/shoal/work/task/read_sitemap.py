@@ -164,7 +164,8 @@ class SitemapReading:
         if refused:
             attempt.refusals.update(each.kind for each in refused)
             first, number = refused[0], len(refused)
-            log.debug(log_events.SITEMAP_REFUSED_ENTRIES, count=number, first=cleaned(first.url), reason=first.reason)
+            shown = cleaned(without_credentials(first.url))
+            log.debug(log_events.SITEMAP_REFUSED_ENTRIES, count=number, first=shown, reason=first.reason)
 
     async def _enqueue(self, attempt: Attempt, scraper: Scraper, requests: list[Request]) -> None:
         extra = attempt.task.extra

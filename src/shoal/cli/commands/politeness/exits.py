@@ -38,7 +38,10 @@ def list_(engine: EngineOption = None, config: ConfigOption = None, as_data: Jso
 
         shoal exits list
     """
+    from shoal.cli.output.logs import configure_logs  # noqa: PLC0415 - slow to load
+
     settings = load(config, {"engine": engine})
+    configure_logs(settings)
     now, records = _known(settings)
     if as_data:
         print_json([_as_json(record, now) for record in records])

@@ -10,6 +10,7 @@ from shoal.cli.output.text import count, moment, plain, print_json, print_line, 
 from shoal.cli.running.find_store import find_run, same_store, with_engine
 from shoal.cli.running.shared_options import ConfigOption, EngineOption, JsonOption, RunArgument, YesOption
 from shoal.core.clock import iso
+from shoal.core.url import without_credentials
 from shoal.errors import UsageError
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.reader import DeadLetter, Reader
@@ -50,7 +51,10 @@ def list_(
         gone = f" ({count(total, 'dead letter')} purged or requeued)" if total else ""
         say(f"The run {run_id} has no dead letters{gone}.")
         return
-    rows = [(letter.task, letter.reason.blame.value, letter.reason.text, letter.url) for letter in letters]
+    rows = [
+        (letter.task, letter.reason.blame.value, letter.reason.text, without_credentials(letter.url))
+        for letter in letters
+    ]
     print_line(table(("task", "blame", "reason", "url"), rows))
     if total > len(letters):
         say(f"{len(letters)} of {total:,} shown; see more with --limit {total}.")
@@ -86,7 +90,7 @@ def show(
         print_json(_as_json(letter))
         return
     print_line(f"task      {letter.task}")
-    print_line(f"url       {plain(letter.url)}")
+    print_line(f"url       {plain(without_credentials(letter.url))}")
     print_line(f"site      {letter.site}")
     print_line(f"lane      {letter.lane}")
     print_line(f"handler   {letter.handler or '(default)'}")
@@ -166,7 +170,7 @@ async def _letters(reader: Reader, run_id: str, limit: int) -> AsyncIterator[Dea
 def _as_json(letter: DeadLetter) -> dict[str, Any]:
     return {
         "task": letter.task,
-        "url": letter.url,
+        "url": without_credentials(letter.url),
         "site": letter.site,
         "lane": letter.lane,
         "handler": letter.handler,

@@ -11,7 +11,8 @@ from shoal.cli.output.text import count, print_json
 from shoal.cli.running.find_store import NO_RUNS, find_run, is_absent
 from shoal.cli.running.shared_options import ConfigOption, QuietOption, duration
 from shoal.config.load import load
-from shoal.config.settings import mask_url
+from shoal.config.secret_key import secret_box
+from shoal.config.settings import Settings, mask_url
 from shoal.core.task import RunState
 from shoal.errors import UnknownRun, UsageError
 from shoal.frontier.contract.frontier import Run
@@ -54,13 +55,15 @@ def move(
     settings = load(config, {"engine": source})
     if is_absent(settings):
         raise UsageError(f"{NO_RUNS} (There is no {mask_url(settings.engine)} here.)")
-    in_loop(_move(settings.engine, to, run, wait, quiet=quiet, as_data=as_data))
+    in_loop(_move(settings, to, run, wait, quiet=quiet, as_data=as_data))
 
 
-async def _move(source: str, to: str, run: str | None, wait: float, *, quiet: bool, as_data: bool) -> None:
-    old = Place(await open_engine(source, create=False), mask_url(source))
+async def _move(settings: Settings, to: str, run: str | None, wait: float, *, quiet: bool, as_data: bool) -> None:
+    source = settings.engine
+    old = Place(await open_engine(source, create=False), mask_url(source), secret_box(settings))
     try:
-        new = Place(await open_engine(to), mask_url(to))
+        there = settings.model_copy(update={"engine": to})
+        new = Place(await open_engine(to), mask_url(to), secret_box(there))
         try:
             chosen = await _chosen(old, new, run)
             report = _nothing if quiet else say

@@ -9,18 +9,20 @@ import typer
 
 from shoal.api.webhook_signature import webhook_secret
 from shoal.cli.output.exit_codes import say
-from shoal.cli.output.text import moment, print_json, print_line, table
+from shoal.cli.output.text import count, moment, print_json, print_line, table
 from shoal.cli.running.find_store import opened_store
 from shoal.cli.running.shared_options import ConfigOption, EngineOption, JsonOption
 from shoal.config.load import load
+from shoal.config.secret_key import secret_box
 from shoal.core.clock import SystemClock, iso
+from shoal.frontier.contract.exits import NewExit
 from shoal.frontier.contract.jobs import Registry
-from shoal.gateway.limits.keys import ApiKey, Scope, find_key, new_key, store_key, stored_keys
+from shoal.gateway.limits.keys import WEBHOOK, ApiKey, Scope, find_key, new_key, store_key, stored_keys
 from shoal.runs.event_loop import in_loop
 
 Result = TypeVar("Result")
 
-app = typer.Typer(no_args_is_help=True, help="API keys of the gateway: create, list, revoke.")
+app = typer.Typer(no_args_is_help=True, help="API keys of the gateway: create, list, revoke, seal anew.")
 
 
 @app.command()
@@ -50,7 +52,8 @@ def create(
         shoal keys create website --limit 600
     """
     scopes = scope or [Scope.SUBMIT, Scope.READ]
-    secret, key = new_key(name, scopes, limit, scraper, SystemClock().now(), reads)
+    box = secret_box(load(config, {"engine": engine}))
+    secret, key = new_key(name, scopes, limit, scraper, SystemClock().now(), reads, box=box)
     _with_registry(engine, config, lambda registry: store_key(registry, key))
     if as_data:
         print_json({"key": secret, "webhook_secret": webhook_secret(secret), **_as_json(key)})
@@ -104,6 +107,33 @@ def revoke(
 
     found = _with_registry(engine, config, work)
     say(f"The key {found.key_id} ({found.name}) is revoked.")
+
+
+@app.command()
+def reseal(engine: EngineOption = None, config: ConfigOption = None) -> None:
+    """Seal what the store keeps for good with the first key of `secret_key`: webhook secrets, passwords of exits.
+
+    For when that key is changed: `secret_key = "new,old"` everywhere, then this, then without the old one as soon as no
+    run is left that was begun with it.
+
+    Example:
+
+        shoal keys reseal
+    """
+    settings = load(config, {"engine": engine})
+    box = secret_box(settings)
+
+    async def main() -> tuple[int, int]:
+        async with opened_store(settings) as store:
+            keys = [key for key in await stored_keys(store.registry) if key.webhook]
+            for key in keys:
+                await store_key(store.registry, msgspec.structs.replace(key, webhook=box.reseal(key.webhook, WEBHOOK)))
+            exits = [each for each in await store.exits.all() if "@" in each.address]
+            await store.exits.put([NewExit(each.name, each.address, each.pools, each.cap) for each in exits])
+            return len(keys), len(exits)
+
+    sealed, exits = in_loop(main())
+    say(f"Sealed anew: {count(sealed, 'webhook secret')}, {count(exits, 'password')} of exits.")
 
 
 def _with_registry(engine: str | None, config: Path | None, work: Callable[[Registry], Awaitable[Result]]) -> Result:

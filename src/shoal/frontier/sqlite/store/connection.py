@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from shoal.errors import EngineRefused, NoStore
 from shoal.frontier.contract.schema import Schema
 from shoal.frontier.contract.timeouts import StoreTimeouts
+from shoal.frontier.shared.private_files import new_private_file, refuse_planted
 from shoal.frontier.sqlite.errors import clear_errors, primary_code
 from shoal.frontier.sqlite.schema import SCHEMA_VERSION, ensure_schema
 
@@ -20,6 +22,9 @@ TIMEOUTS = StoreTimeouts(connect=30.0, call=30.0)
 """So long a lock of others is waited for."""
 
 SWITCH_TRIES = 300
+BESIDE = ("-wal", "-shm", "-journal")
+"""What the names of the files end with that SQLite keeps beside its own."""
+
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "9p", "virtiofs", "glusterfs"}
 )
@@ -44,6 +49,7 @@ def open_file(
     if path.is_dir():
         raise EngineRefused(f"{path} is a folder. Name a file, as in --engine sqlite:///{path}/shoal.db.")
     _refuse_network(path, mounts)
+    _keep_private(path)
     with clear_errors(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
@@ -52,6 +58,18 @@ def open_file(
             connection.close()
             raise
     return connection, Schema(SCHEMA_VERSION, found)
+
+
+def _keep_private(path: Path) -> None:
+    """A new file is its user's alone, and so are those that SQLite puts beside it: they take its mode."""
+    refuse_planted([path, *(path.with_name(path.name + suffix) for suffix in BESIDE)])
+    try:
+        os.close(new_private_file(path))
+    except FileExistsError:
+        if not path.exists():
+            raise EngineRefused(f"{path} is a link that leads nowhere. Remove it, or name another file.") from None
+    except OSError:
+        pass  # SQLite finds out as well, and says what is wrong
 
 
 def connect_reading(path: Path, patience: float = TIMEOUTS.call) -> sqlite3.Connection:
