@@ -173,7 +173,7 @@ async def test_a_bomb_takes_no_more_memory_than_the_cap(coding: str) -> None:
 async def test_what_is_not_http_is_an_error(
     fetcher: HttpFetcher, site: HostileSite, path: str, text: str, blame: Blame
 ) -> None:
-    error = await failure(fetcher, Fetch(site.url(path), timeout=5))
+    error = await failure(fetcher, Fetch(site.url(path), timeout=60))
     assert error.text.startswith(text), error.text
     assert (error.blame, len(error.text) < 120) == (blame, True)
     assert (await fetcher.fetch(Fetch(site.url("/chunked/good")), open_gate)).body == TRUE_BODY
