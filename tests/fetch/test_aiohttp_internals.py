@@ -48,8 +48,6 @@ INTERNALS = [
              "fetch/http.py says by it how an answer is parsed"),
     Internal(aiohttp.TCPConnector, "__init__", ("socket_factory", "resolver", "local_addr", "ttl_dns_cache"),
              "fetch/exit_connections.py binds exits and the guard by it"),
-    Internal(aiohttp.CookieJar, "update_cookies_from_headers", ("headers", "response_url"),
-             "fetch/http.py keeps cookies by it"),
     Internal(aiohttp.StreamReader, "readany", (), "fetch/body.py reads bodies by it"),
     Internal(ProxyConnector, "_connect_via_proxy", ("host", "port", "ssl", "timeout"),
              "fetch/guard/sockets.py checks by it where a SOCKS proxy connects to"),

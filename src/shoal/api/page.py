@@ -92,7 +92,7 @@ class Page:
             if self._is_utf8():
                 self._text = self.body.removeprefix(_UTF8_MARK).decode()
             else:
-                from shoal.core.charset import decode  # noqa: PLC0415 - seldom needed
+                from shoal.core.charsets.decoding import decode  # noqa: PLC0415 - seldom needed
 
                 self._text = decode(self.body, self.headers)
         return self._text

@@ -36,7 +36,7 @@ def content_hash(body: bytes, headers: Mapping[str, str], volatile: Sequence[str
     """
     if "html" not in headers.get("Content-Type", "html").lower():
         return sha256(body).hexdigest()
-    from shoal.core.charset import decode  # noqa: PLC0415 - slow to load, and most scrapers never ask
+    from shoal.core.charsets.decoding import decode  # noqa: PLC0415 - slow to load, and most scrapers never ask
 
     tree = LexborHTMLParser(decode(body, headers))
     for selector in (", ".join(INVISIBLE), *volatile):

@@ -82,6 +82,12 @@ def registrable_domain(host: str) -> str | None:
     return name if found is None else str(found)
 
 
+def is_public_suffix(host: str) -> bool:
+    """Whether nobody in particular is behind it, as with `co.uk` and `github.io`. No IP address is one."""
+    name = host.removesuffix(".")
+    return not _ADDRESS.fullmatch(name) and _suffixes().publicsuffix(name) == name
+
+
 @cache
 def _suffixes() -> PublicSuffixList:
     """Read when it is first needed: it takes a tenth of a second, and most scrapers never ask."""

@@ -26,6 +26,8 @@ from aiohttp_socks import ProxyTimeoutError
 from multidict import CIMultiDict
 from yarl import URL
 
+from shoal.core.clock import Clock, Moment, SystemClock
+from shoal.core.cookies.jar import CookieJar
 from shoal.core.exit_address import ExitAddress
 from shoal.core.outcome import Blame
 from shoal.core.task import DIRECT
@@ -118,6 +120,7 @@ class HttpFetcher:
         exits: OpenExit | None = None,
         keep: int | None = None,
         timeouts: Timeouts | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._open_exit = exits or direct()
         self._keep = _kept() if keep is None else keep
@@ -127,7 +130,8 @@ class HttpFetcher:
         self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br"}
         self._origin = lru_cache(maxsize=4096)(lambda origin, exit_: _Origin(origin, self._fields, exit_))
         self._exits: dict[tuple[str, bool], ExitConnections] = {}
-        self._jars: OrderedDict[tuple[str, str], aiohttp.CookieJar] = OrderedDict()
+        self._clock = clock or SystemClock()
+        self._jars: OrderedDict[tuple[str, str], CookieJar] = OrderedDict()
         self._opened: WeakSet[ResponseHandler] = WeakSet()
         self._left: set[ExitConnections] = set()
 
@@ -151,7 +155,7 @@ class HttpFetcher:
             async with total:
                 origin, target = self._place(fetch.url, exit_)
                 jar = self._jars.get((fetch.exit, fetch.jar)) if self._jars else None
-                request = _written(fetch, origin, target, jar)
+                request = _written(fetch, origin, target, jar, self._clock.now())
                 if exit_.lookup is not None:
                     await exit_.lookup.address(str(origin.request.url.raw_host), origin.request.url.port or 0)
                 connection, message, payload = await self._answer(origin, exit_, request, fetch, gate)
@@ -280,16 +284,15 @@ class HttpFetcher:
     def has_cookies(self, exit_name: str, jar: str, url: str) -> bool:
         """Whether a request for this URL would be sent with cookies that the site has set."""
         kept = self._jars.get((exit_name, jar))
-        return kept is not None and bool(kept.filter_cookies(URL(url)))
+        return kept is not None and bool(kept.of(url, self._clock.now()))
 
     def _keep_cookies(self, fetch: Fetch, message: RawResponseMessage) -> None:
         jar = self._jars.get((fetch.exit, fetch.jar))
         if jar is None:
-            # `unsafe` only means that a host without a name (an address) has cookies too, as in every browser.
-            jar = self._jars[fetch.exit, fetch.jar] = aiohttp.CookieJar(unsafe=True)
+            jar = self._jars[fetch.exit, fetch.jar] = CookieJar()
             if len(self._jars) > MOST_JARS:
                 self._jars.popitem(last=False)
-        jar.update_cookies_from_headers(message.headers.getall(hdrs.SET_COOKIE), URL(fetch.url))
+        jar.take(message.headers.getall(hdrs.SET_COOKIE), fetch.url, self._clock.now())
 
 
 def _kept() -> int:
@@ -307,7 +310,7 @@ async def _through(exit_: ExitConnections, error: Exception, told: FetchError, p
     return FetchError(found.text, Blame.EXIT, permanent=found.permanent, doubtful=await exit_.works())
 
 
-def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar | None) -> bytes:
+def _written(fetch: Fetch, origin: _Origin, target: str, jar: CookieJar | None, now: Moment) -> bytes:
     """The request as it goes over the wire, body included."""
     if not (jar or fetch.headers or fetch.body) and fetch.method == "GET":
         return f"GET {origin.prefix}{target} HTTP/1.1\r\n{origin.lines}\r\n".encode()
@@ -315,10 +318,10 @@ def _written(fetch: Fetch, origin: _Origin, target: str, jar: aiohttp.CookieJar 
     fields.update(fetch.headers)
     if jar:
         own = fields.get(hdrs.COOKIE, "")
-        by_hand = {pair.partition("=")[0].strip() for pair in own.split(";")}
-        kept = [it for it in jar.filter_cookies(URL(fetch.url)).values() if it.key not in by_hand]
-        if cookies := "; ".join([*([own] if own else []), *(f"{it.key}={it.coded_value}" for it in kept)]):
-            fields[hdrs.COOKIE] = cookies
+        by_hand = frozenset(pair.partition("=")[0].strip() for pair in own.split(";")) if own else frozenset()
+        kept = jar.header(fetch.url, now, by_hand)
+        if own or kept:
+            fields[hdrs.COOKIE] = "; ".join(part for part in (own, kept) if part)
     for ours in (hdrs.TRANSFER_ENCODING, hdrs.CONTENT_LENGTH):
         fields.popall(ours, None)
     body = fetch.body or b""

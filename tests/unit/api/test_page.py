@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 from selectolax.lexbor import LexborNode
 
 from shoal import Page, Request
-from shoal.core.charset import decode
+from shoal.core.charsets.decoding import decode
 from shoal.core.task import Kind
 from shoal.core.url import NormalURL
 from shoal.errors import BadScraper

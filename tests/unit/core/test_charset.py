@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core.charset import decode
-from shoal.core.charset_labels import CODECS, USER_DEFINED
+from shoal.core.charsets.decoding import decode
+from shoal.core.charsets.labels import CODECS, USER_DEFINED
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.protocol import Fetch
 from shoal.testing.hostile_site import CHARSET_TEXTS, HostileSite

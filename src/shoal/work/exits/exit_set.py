@@ -54,7 +54,7 @@ class ExitSet:
 
         Raises UsageError if a scraper has no way out. Cut short by `give_up`, it opens nothing more.
         """
-        self._fetcher = HttpFetcher(self._user_agent, exits=self.registry.way)
+        self._fetcher = HttpFetcher(self._user_agent, exits=self.registry.way, clock=self._clock)
         await self.registry.introduce()
         await self.registry.refresh()
         if self._tor is not None and not self._given_up:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from shoal.core.charset_labels import USER_DEFINED, codec_of
+from shoal.core.charsets.labels import USER_DEFINED, codec_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
