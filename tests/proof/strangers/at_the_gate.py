@@ -14,6 +14,7 @@ from support.waiting import wait_until
 
 REFUSED = {400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 422, 429, 431, 503}
 """Answers to what is not wanted. 500 is not among them."""
+Attack = Callable[[Gate], str]
 NUL = "a\x00b"
 LONE = "\ud800"
 
@@ -244,18 +245,16 @@ def _none_failed(seen: Counter[int]) -> str:
     return str(dict(seen))
 
 
-ATTACKS: tuple[Callable[[Gate], str], ...] = (
-    unstorable_submissions,
-    odd_ids,
+ON_THE_WIRE: tuple[Attack, ...] = (
     beside_the_routes,
     pipelined,
     abandoned_polls,
     streams_without_end,
     readers_that_do_not_read,
-    greedy_submissions,
     slow_starts,
     slow_senders,
     documents_that_are_odd,
     bytes_below_http,
     what_is_not_theirs,
 )
+ON_THE_STORE: tuple[Attack, ...] = (unstorable_submissions, odd_ids, greedy_submissions)

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from support.crawling import site_process
+from support.engine_urls import empty_store
 from support.gateway_process import Reply, Served, serving
 
 SCRAPERS = """
@@ -107,15 +109,19 @@ class Gate:
 
     def says(self, raw: bytes, timeout: float = 30.0) -> bytes:
         """What is answered to these bytes until the connection is closed, or `timeout` has passed without a word."""
-        with self.connect(timeout) as line:
-            received = b""
-            try:
-                line.sendall(raw)
-                while piece := line.recv(65536):
-                    received += piece
-            except OSError:
-                pass
-            return received
+        received = b""
+        with self.connect(timeout) as line, suppress(OSError):
+            line.sendall(raw)
+            while piece := line.recv(65536):
+                received += piece
+        return received
+
+    def first_word(self, raw: bytes, timeout: float) -> bytes:
+        """The beginning of the first answer to these bytes; empty = within `timeout` there is none."""
+        with self.connect(timeout) as line, suppress(OSError):
+            line.sendall(raw)
+            return line.recv(4096)
+        return b""
 
 
 @dataclass
@@ -196,6 +202,17 @@ class MemoryWatch:
                 self.most = max(self.most, process.memory_info().rss)
             except psutil.Error:
                 return
+
+
+@contextmanager
+def attacked(folder: Path, engine: str, scale: int) -> Iterator[tuple[Gate, str]]:
+    """A gateway on an empty store of this engine, with a site for its jobs; and the key of a neighbour."""
+    with (
+        site_process(folder) as (port, _log),
+        empty_store(engine, folder) as store,
+        open_gate(folder, store, f"http://127.0.0.1:{port}/site/3/", scale) as opened,
+    ):
+        yield opened
 
 
 @contextmanager
