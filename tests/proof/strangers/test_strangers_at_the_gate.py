@@ -1,7 +1,7 @@
 """Nothing that a client sends stops a gateway, fills it, or keeps another client waiting.
 
-One gateway takes all attacks, one after the other; those that reach the store are made on each engine. `make proof` makes
-all of them on each, and sends ten times as much.
+One gateway takes all attacks, one after the other; those that reach the store are made on each engine.
+`make proof` makes all of them on each, and sends ten times as much.
 """
 
 from __future__ import annotations
