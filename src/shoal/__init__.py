@@ -38,6 +38,7 @@ from shoal.errors import (
     TorFailed,
     UnknownJob,
     UnknownRun,
+    Unstorable,
     UsageError,
 )
 
@@ -96,6 +97,7 @@ __all__ = [
     "TorFailed",
     "UnknownJob",
     "UnknownRun",
+    "Unstorable",
     "UsageError",
     "__version__",
     "open_leases",

@@ -14,6 +14,7 @@ ShoalError
 │   ├── EngineRefused       there, but not as asked (password, rights, version): somebody has to change something
 │   │   └── NoStore         the server is there, and nothing of Shoal in it yet
 │   ├── EngineFull          no space left
+│   ├── Unstorable          well and there, but not for this value: others are stored, this one never will be
 │   └── EngineBroken        corrupt, foreign or of another version
 ├── StartRefused            a request may not start under its lease; give the lease back
 │   ├── TooLate             no longer, or not so soon after the last one
@@ -117,6 +118,10 @@ class NoStore(EngineRefused):
 
 class EngineFull(EngineError):
     """The store has no space left. What was acknowledged before is safe."""
+
+
+class Unstorable(EngineError):
+    """The store does not hold such a value. Nothing of the call was kept; without that value it would have been."""
 
 
 class EngineBroken(EngineError):

@@ -20,6 +20,7 @@ import msgspec
 from shoal.api.handler import Handler, paused_at
 from shoal.api.page import Page
 from shoal.api.request import Request
+from shoal.core.storable import MAX_DEPTH, MAX_ITEM, json_problem
 from shoal.core.url import without_credentials
 from shoal.errors import BadScraper, Signal
 
@@ -80,13 +81,15 @@ async def flatten(result: object) -> AsyncIterator[Any]:
 
 
 def encode_item(item: object) -> bytes:
-    """An item as a JSON object. Raises TypeError, naming the key that JSON cannot hold."""
+    """An item as a JSON object. Raises TypeError, naming the key that JSON cannot hold, or why no store can hold it."""
     try:
         encoded = _ENCODER.encode(item)
     except _UNENCODABLE as error:
         raise TypeError(_culprit(item, error)) from error
     if encoded[:1] != b"{":
         raise TypeError("it does not become a JSON object")
+    if (problem := json_problem(encoded, MAX_ITEM)) is not None:
+        raise TypeError(_too_much(item, problem))
     return encoded
 
 
@@ -116,9 +119,12 @@ async def _sort(result: Any, into: Collected, source: _Source) -> None:
             requests.append(leaf)
         elif cls is dict:
             try:
-                items.append(encode(leaf))
+                encoded = encode(leaf)
             except _UNENCODABLE as error:
                 raise source.report(_culprit(leaf, error)) from error
+            if len(encoded) > MAX_DEPTH and (problem := json_problem(encoded, MAX_ITEM)) is not None:
+                raise source.report(_too_much(leaf, problem))
+            items.append(encoded)
         elif leaf is not None:
             await _sort_other(leaf, into, source)
 
@@ -179,6 +185,10 @@ def _culprit(item: object, error: Exception) -> str:
     if not path:
         return f"the item {_shown(item)} cannot be put into JSON ({error})"
     return f"the item's key {path!r} holds {_a(value)} ({_shown(value)}), which JSON cannot hold"
+
+
+def _too_much(item: object, problem: str) -> str:
+    return f"the item {_shown(item)} cannot be stored: {problem}"
 
 
 def _parts(value: object) -> Iterator[tuple[object, object]]:

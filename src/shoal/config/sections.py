@@ -150,6 +150,15 @@ class ServeSettings(BaseModel):
 
     host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen at; `0.0.0.0` = all of them.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen at; 0 = any that is free.")
+    without_keys: bool = Field(
+        default=False,
+        description="Whether to listen at more than this machine although there is no API key: anybody may submit.",
+    )
+    hosts: list[str] = Field(
+        default_factory=list,
+        description="Names by which this gateway is asked for, where there is no API key, besides its addresses and "
+        "`localhost`; `*` = any. Requests for other names are refused: a web page may have made them.",
+    )
     processes: int = Field(default=1, ge=1, le=256, description="Gateway processes that share the port.")
     workers: int = Field(default=1, ge=1, le=256, description="Worker processes that `--with-workers` starts.")
     results_ttl: Seconds = Field(
@@ -168,7 +177,15 @@ class ServeSettings(BaseModel):
         description="Folder with files for browsers, such as a page that uses the API; its `index.html` is at `/`.",
     )
     max_body: int = Field(default=1024 * 1024, ge=1, description="Largest body of a request. Unit: bytes.")
-    max_tasks: int = Field(default=10_000, ge=1, description="Pages that a job may begin with.")
+    max_tasks: int = Field(
+        default=10_000,
+        ge=1,
+        description="Pages that a job may have: more to begin with are an error, more that it comes to are refused.",
+    )
+    deadline: Seconds = Field(
+        default=86400.0,
+        description="A job that has not ended so long after it came is ended as failed; 0 = never. Unit: seconds.",
+    )
     max_queue: int = Field(
         default=100_000, ge=1, description="Jobs of one scraper that have not ended; more are turned away with 503."
     )

@@ -25,7 +25,7 @@ from shoal.config.sections import (
     TorSettings,
 )
 from shoal.core.exit_address import parse_exit
-from shoal.core.politeness import MAX_CRAWL_DELAY
+from shoal.core.politeness import MAX_BACKOFF, MAX_CRAWL_DELAY
 from shoal.core.version import __version__
 
 NO_FILE = "the settings"
@@ -83,6 +83,11 @@ class Settings(BaseSettings):
     max_crawl_delay: Seconds = Field(
         default=MAX_CRAWL_DELAY / 1000,
         description="A Crawl-delay of a robots.txt that is longer is read as this one; 0 = none counts. Unit: seconds.",
+    )
+    max_backoff: Seconds = Field(
+        default=MAX_BACKOFF / 1000,
+        gt=0,
+        description="A Retry-After that is longer is read as this one. Unit: seconds.",
     )
     cache_max_bytes: int = Field(
         default=4 * 1024 * 1024, ge=0, description="Largest body that is kept to be used again. Unit: bytes."

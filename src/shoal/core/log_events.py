@@ -54,6 +54,12 @@ SETTLEMENT_REPEATED = LogEvent(
 SETTLEMENT_REFUSED = LogEvent(
     "settlement.refused", "warning", "settlements came too late and were thrown away", "count"
 )
+SETTLEMENT_UNSTORABLE = LogEvent(
+    "settlement.unstorable",
+    "error",
+    "the store does not hold what came of a page; its task is a dead letter",
+    *("run", "task", "reason"),
+)
 
 TASK_DEAD = LogEvent(
     "task.dead",
@@ -71,6 +77,12 @@ TASK_SNOOZED = LogEvent("task.snoozed", "warning", "backing off", "site", "url",
 TASK_DROPPED = LogEvent("task.dropped", "info", "dropped", "scraper", "url", "handler", "reason")
 TASK_BROKE = LogEvent("task.broke", "error", "this should not have happened", "scraper", "url")
 
+BACKGROUND_FAILED = LogEvent(
+    "background.failed",
+    "error",
+    "a background loop failed, which should not have happened; it is run again",
+    *("loop", "attempt", "next_try"),
+)
 LOOP_BLOCKED = LogEvent(
     "loop.blocked",
     "warning",
@@ -144,6 +156,9 @@ TOR_KEPT_IDENTITY = LogEvent("tor.kept_identity", "warning", "no new identity", 
 GATEWAY_FAILED = LogEvent("gateway.failed", "error", "a request could not be answered", "route")
 BREAKER_OPENED = LogEvent("breaker.opened", "warning", "the store cannot be used; clients are told so", "reason")
 BREAKER_CLOSED = LogEvent("breaker.closed", "warning", "the store can be used again")
+SUBMISSION_UNSTORABLE = LogEvent(
+    "submission.unstorable", "error", "the store does not hold a job; its client is told so", "job", "reason"
+)
 WEBHOOK_STALLED = LogEvent("webhook.stalled", "warning", "webhooks are not delivered at the moment", "reason")
 WEBHOOK_REFUSED = LogEvent("webhook.refused", "warning", "a webhook cannot be delivered", "job", "reason")
 

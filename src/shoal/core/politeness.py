@@ -12,7 +12,11 @@ BACKOFF_FIRST: Millis = 60_000
 """How long a slot waits after a rate limit that does not say how long."""
 
 BACKOFF_MOST: Millis = 3_600_000
-"""The longest that Shoal waits of its own accord. What a server asks for with Retry-After is honoured in full."""
+"""The longest that Shoal waits of its own accord."""
+
+MAX_BACKOFF: Millis = 86_400_000
+"""A server that asks for longer with Retry-After is asked again after this, unless the settings say otherwise: one odd
+answer must not close a site for years, for everybody."""
 
 QUIET: Millis = 600_000
 """So long after the end of a rate limit without another one, and one of those in a row is forgiven."""
@@ -122,17 +126,18 @@ def quarantine(failures: int) -> Millis:
     return min(QUARANTINE_FIRST << min(failures - QUARANTINE_AFTER, 20), QUARANTINE_MOST)
 
 
-def retry_after(value: str | None, now: Moment) -> Millis | None:
-    """What a Retry-After header asks for, from now on: whole seconds or an HTTP date. None = it says nothing usable."""
+def retry_after(value: str | None, now: Moment, most: Millis = MAX_BACKOFF) -> Millis | None:
+    """What a Retry-After header asks for, from now on, and `most` at the most: whole seconds or an HTTP date. None = it
+    says nothing usable."""
     if value is None:
         return None
     text = value.strip()
     if text.isascii() and text.isdigit():
-        return min(int(text[:12]), 10**9) * 1000
+        return min(int(text[:12]) * 1000, most)
     try:
         moment = parsedate_to_datetime(text)
     except (TypeError, ValueError, IndexError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return max(0, int((moment - datetime.fromtimestamp(now / 1000, UTC)).total_seconds() * 1000) + 1)
+    return min(most, max(0, int((moment - datetime.fromtimestamp(now / 1000, UTC)).total_seconds() * 1000) + 1))

@@ -107,6 +107,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     limit_window: Millis = 60_000
     sites: SiteKeyRules | None = None
     """How URLs are assigned to sites; None = each host is one."""
+    max_tasks: int = 0
+    """Tasks that the run may have in all; workers refuse links beyond, to about a twentieth of it. 0 = no limit."""
 
 
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True):

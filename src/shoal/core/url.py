@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 
 from ada_url import join_url, normalize_url
 
+from shoal.core.storable import HALF, MAX_HOST_LABEL, MAX_URL, host_problem
 from shoal.errors import BadURL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-MAX_LENGTH = 8192
-"""Longer URLs are refused: they are traps or mistakes, and no server needs to accept them."""
 
 UNFOLLOWED = frozenset({"about", "blob", "data", "javascript", "mailto", "sms", "tel"})
 """Schemes of links that are no mistake of their page, and yet nothing to fetch."""
@@ -51,7 +49,7 @@ def normalise(url: str) -> str:
     """
     asked = url
     url = url.strip()
-    if len(url) > MAX_LENGTH:
+    if len(url) > MAX_URL:
         raise BadURL(asked, _too_long(url))
     if control := _CONTROL.search(url):
         raise BadURL(asked, "it contains a space" if control[0] == " " else "it contains a control character")
@@ -89,11 +87,11 @@ class Resolver:
         if "/." not in href:
             if _PLAIN(href):
                 url = (self._origin if href[0] == "/" else self._folder) + href
-                if len(url) <= MAX_LENGTH:
+                if len(url) <= MAX_URL:
                     return url
-            elif href.startswith(self._root) and len(href) <= MAX_LENGTH and _PLAIN(href, len(self._origin)):
+            elif href.startswith(self._root) and len(href) <= MAX_URL and _PLAIN(href, len(self._origin)):
                 return href
-        if len(href) > MAX_LENGTH:
+        if len(href) > MAX_URL:
             raise BadURL(href, _too_long(href))
         try:
             url = join_url(self._base, href)
@@ -111,7 +109,7 @@ class Resolver:
         for href in hrefs:
             if _PLAIN(href) and "/." not in href:
                 url = (self._origin if href[0] == "/" else self._folder) + href
-                if len(url) <= MAX_LENGTH:
+                if len(url) <= MAX_URL:
                     found[url] = None
                     continue
             href = href.strip()  # noqa: PLW2901 - the same link, read as a browser reads it
@@ -187,8 +185,11 @@ def _finish(url: str, asked: str) -> str:
     if "%" in url and not _STRAY_PERCENT.search(url):
         # With a stray percent sign about, decoding could build escapes that were not there before: left alone.
         url = _ESCAPE.sub(_one_spelling, url)
-    if len(url) > MAX_LENGTH:
+    if len(url) > MAX_URL:
         raise BadURL(asked, _too_long(url))
+    problem = host_problem(host_of(url)) if len(url) > MAX_HOST_LABEL else None
+    if problem is not None:
+        raise BadURL(asked, problem)
     return url
 
 
@@ -198,12 +199,12 @@ def _one_spelling(escape: re.Match[str]) -> str:
 
 
 def _too_long(url: str) -> str:
-    return f"it is {len(url)} characters long and {MAX_LENGTH} is the limit"
+    return f"it is {len(url)} characters long and {MAX_URL} is the limit"
 
 
 def _why_unreadable(url: str) -> str:
     if any("\ud800" <= char <= "\udfff" for char in url):
-        return "it contains half a character (a lone surrogate)"
+        return HALF
     return "its host or port is not valid"
 
 

@@ -13,6 +13,7 @@ from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.core.outcome import Settlement
 from shoal.delivery.options import LeaseTiming
+from shoal.delivery.refused import Handling, is_refusal, nobody, settle_apart
 from shoal.delivery.store_time import StoreTime
 from shoal.errors import EngineUnavailable
 from shoal.frontier.contract.frontier import Ask, Granted
@@ -26,7 +27,8 @@ class Exchanges:
     answer did. `heard`: what was brought to it; `stood`: what of that it settled. `time`: what all of them have told
     of the store's clock.
 
-    `ask`: makes the next question, without settlements. `held`: the tokens of what is in hand now.
+    `ask`: makes the next question, without settlements. `held`: the tokens of what is in hand now. `handling`: notes
+    tasks whose settlement the store has refused once, while it is asked again.
     """
 
     def __init__(
@@ -45,11 +47,12 @@ class Exchanges:
         self._finished: list[Settlement] = []
         self._sending: list[Settlement] = []
         self._sent_before: set[int] = set()
-        self._asked: asyncio.Future[Granted] | None = None
+        self._asked: asyncio.Future[tuple[Granted, Sequence[Settlement]]] | None = None
         self._unsure = False
         self._compare_at = math.inf
         self._compared = 0
         self.sent = self.received = self.took = 0.0
+        self.handling: Handling = nobody
         self.time = StoreTime()
         self.heard: Sequence[Settlement] = ()
         self.stood: Sequence[Settlement] = ()
@@ -92,9 +95,9 @@ class Exchanges:
         held = tuple(self._held()) if self.sent >= self._compare_at else None
         ask = msgspec.structs.replace(self._ask(), settlements=tuple(self._sending), held=held)
         # Cancelled in between, it is still not over: something may have been granted.
-        self._asked = asyncio.ensure_future(self._engine.frontier.exchange(ask))
+        self._asked = asyncio.ensure_future(self._ask_store(ask))
         try:
-            granted = await asyncio.shield(self._asked)
+            granted, settled = await asyncio.shield(self._asked)
         except Exception as error:
             self._asked = None
             if isinstance(error, EngineUnavailable):
@@ -109,8 +112,26 @@ class Exchanges:
             self._compared += 1
             again = self._compared < len(self._compare_after)
             self._compare_at = self.sent + self._compare_after[self._compared] if again else math.inf
-        self._note(ask.settlements, granted)
+        self._note(settled, granted)
         return granted
+
+    async def _ask_store(self, ask: Ask) -> tuple[Granted, Sequence[Settlement]]:
+        """The answer, and the settlements that it is about: in place of one that was refused, another."""
+        frontier = self._engine.frontier
+        try:
+            return await frontier.exchange(ask), ask.settlements
+        except Exception as error:
+            if not ask.settlements or not is_refusal(error):
+                raise
+        self._sent_before |= {settlement.token for settlement in ask.settlements}  # a part of it may have been heard
+        only_settle = msgspec.structs.replace(ask, want=0, held=None, notes=())
+        heard = await settle_apart(
+            lambda some: frontier.exchange(msgspec.structs.replace(only_settle, settlements=tuple(some))),
+            ask.settlements,
+            self.handling,
+        )
+        granted = await frontier.exchange(msgspec.structs.replace(ask, settlements=()))
+        return msgspec.structs.replace(granted, late=heard.late), heard.settlements
 
     def _doubt(self, ask: Ask) -> None:
         """It may have happened or not: what was settled may be late, what was granted is unknown."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from types import TracebackType
 from typing import Self
@@ -31,6 +31,7 @@ from shoal.delivery.held_lease import HeldLease
 from shoal.delivery.options import FixedExits, LeaseOptions, LeaseTiming, UsableExits
 from shoal.delivery.producer import Producer
 from shoal.delivery.renewal import LeaseRenewals
+from shoal.delivery.supervised import supervised
 from shoal.delivery.sweeping import Sweeping
 from shoal.delivery.watcher import LeaseWatcher
 from shoal.errors import EngineError, UsageError
@@ -93,6 +94,7 @@ class LeaseClient:
         options = self._options
         queues = None if options.queues is None else tuple(options.queues)
         self._producer.info, self._notebook = introduce(Duties(tuple(options.scrapers), tuple(options.lanes), queues))
+        self._producer.exchanges.handling = self._notebook.holding
         self._running = asyncio.create_task(self._run())
         return self
 
@@ -251,10 +253,11 @@ class LeaseClient:
         """Goes to the store, renews and sweeps, until everything was said."""
         try:
             async with asyncio.TaskGroup() as group:
-                chores = [group.create_task(self._renewals.keep_renewing(self._is_over))]
+                loops = {"lease renewal": lambda: self._renewals.keep_renewing(self._is_over)}
                 if self._options.sweep:
-                    chores.append(group.create_task(self._sweeping.keep_sweeping(self._is_over)))
-                await self._producer.keep_exchanging()
+                    loops["sweep"] = lambda: self._sweeping.keep_sweeping(self._is_over)
+                chores = [group.create_task(self._supervised(name, loop)) for name, loop in loops.items()]
+                await self._supervised("exchange", self._producer.keep_exchanging)
                 self._over = True
                 for chore in chores:
                     chore.cancel()
@@ -264,6 +267,10 @@ class LeaseClient:
         finally:
             self._over = True
             self._producer.stop()
+
+    async def _supervised(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
+        """What the store says that will not pass by waiting ends the client; a mistake of ours does not."""
+        await supervised(name, loop, self._clock, fatal=EngineError)
 
     def _is_over(self) -> bool:
         return self._over

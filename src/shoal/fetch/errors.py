@@ -32,6 +32,9 @@ _REFUSALS = {
 }
 
 
+NO_SUCH_HOST = "no such host"
+
+
 def translated(error: Exception, total: float | None, patience: float, connect: float) -> FetchError:
     """The FetchError for it. `total`: the time for all of it is over, and it was this long."""
     match error:
@@ -46,7 +49,7 @@ def translated(error: Exception, total: float | None, patience: float, connect: 
             return FetchError(f"TLS certificate not valid: {found}", Blame.HOST, permanent=True)
         case aiohttp.ClientConnectorDNSError():
             known = error.os_error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
-            text, stage = ("no such host", Stage.CONNECTION) if known else ("name lookup failed", Stage.NETWORK)
+            text, stage = (NO_SUCH_HOST, Stage.CONNECTION) if known else ("name lookup failed", Stage.NETWORK)
             return FetchError(text, Blame.HOST, stage=stage)
         case ssl.SSLError():
             reason = getattr(getattr(error, "os_error", error), "reason", None) or "broken off"

@@ -33,9 +33,17 @@ from shoal.core.outcome import Blame
 from shoal.core.task import DIRECT
 from shoal.errors import TooLate
 from shoal.fetch.body import read_body
-from shoal.fetch.errors import FOREIGN, PROXY_REFUSALS, by_source, refused_by_proxy, through_proxy, translated
+from shoal.fetch.errors import (
+    FOREIGN,
+    NO_SUCH_HOST,
+    PROXY_REFUSALS,
+    by_source,
+    refused_by_proxy,
+    through_proxy,
+    translated,
+)
 from shoal.fetch.exit_connections import ExitConnections, OpenExit, open_exit
-from shoal.fetch.guard.rules import Guard
+from shoal.fetch.guard.rules import NOT_PUBLIC, Guard
 from shoal.fetch.protocol import Fetch, FetchError, Gate, Response
 
 MOST_JARS = 1000
@@ -170,6 +178,8 @@ class HttpFetcher:
         except FOREIGN as error:
             late = fetch.timeout if total.expired() else None
             told = translated(error, late, patience, self._timeouts.connect)
+            if fetch.guarded and told.text == NO_SUCH_HOST:
+                told = FetchError(NOT_PUBLIC, Blame.POLICY, permanent=True)
             if exit_.is_source:
                 told = by_source(error, told)
             raise await _through(exit_, error, told, self._timeouts.connect) if exit_.proxied else told from error

@@ -1,8 +1,8 @@
-"""The HTTP application, put together: FastAPI for documentation and ordinary routes, the fast routes in front of it."""
+"""The HTTP application, put together: the perimeter, the fast routes, FastAPI for ordinary ones, and files."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -12,44 +12,61 @@ from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
 
 from shoal.core import log_events
-from shoal.core.version import __version__
 from shoal.gateway.http import fast_routes
-from shoal.gateway.http.answer import Answer, Problem
-from shoal.gateway.http.asgi import ClientGone, Receive, Scope, Send, send_answer
-from shoal.gateway.http.files import serve_files
-from shoal.gateway.http.openapi import declare_fast_routes, openapi_of
-from shoal.gateway.http.routes import add_handbook, routes
+from shoal.gateway.http.answer import Answer, Problem, unavailable
+from shoal.gateway.http.asgi import CLOSE, Receive, Scope, Send, UnfinishedBodies, read_body, send_answer
+from shoal.gateway.http.caller import ClientGone, caller_of
+from shoal.gateway.http.files import Files, folder_of_ours
+from shoal.gateway.http.openapi import Documentation
+from shoal.gateway.http.perimeter import Entry, Perimeter, Place
+from shoal.gateway.http.routes import KEY, routes
+from shoal.gateway.http.visitors import Visitors
+from shoal.gateway.limits.keyring import require
+from shoal.gateway.limits.keys import Scope as KeyScope
 from shoal.gateway.limits.retry_spread import LOOKS, SUBMISSIONS, RetrySpread
 from shoal.gateway.metrics import Metrics
 from shoal.gateway.service import GatewayService
 
-TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "static"})
+TAKEN = frozenset({"jobs", "results", "health", "metrics", "scrapers", "docs", "openapi.json", "static"})
 """First steps of paths that are ours: a scraper of such a name is served by `POST /jobs` only."""
 
 KINDS = {404: "not-found", 405: "method-not-allowed"}
+LARGE = 64 * 1024
+"""Bytes of an answer that the system may not take at once."""
 
 log = structlog.get_logger("shoal")
 
 
 class Gateway:
-    """The ASGI application. Hot routes are found by the first step of the path; everything else is FastAPI's."""
+    """The ASGI application. `room_for`: whether so many bytes can be held for a client that may be slow to read."""
 
-    def __init__(self, service: GatewayService) -> None:
+    def __init__(self, service: GatewayService, room_for: Callable[[int], bool] = lambda _: True) -> None:
+        options = service.options
         self._service = service
         self._named = {name for name, each in service.served.items() if each.scraper.input and name not in TAKEN}
-        self._own = TAKEN | self._named
         self._metrics = Metrics(service)
         self._submissions, self._looks = RetrySpread(SUBMISSIONS, service.clock), RetrySpread(LOOKS, service.clock)
+        self._perimeter = Perimeter(
+            service.keys,
+            Visitors(options.hosts, options.cors),
+            TAKEN | self._named,
+            files=options.static is not None,
+        )
+        self._unfinished = UnfinishedBodies()
+        self._room_for = room_for
         self._ordinary = ordinary_app(service, self._metrics, self._named)
+        self._our_files = folder_of_ours()
+        self._files = None if options.static is None else Files(directory=options.static, html=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope = self._as_meant(scope)
-        route, answering = self._fast(scope, receive)
-        if answering is None:
-            await self._ordinary(scope, receive, self._counting(send))
-            return
+        route = "other"
         try:
-            answer = await answering
+            entry = await self._perimeter.enter(scope)
+            route, found = await self._fast(entry, scope, receive)
+            if found is None:
+                await self._elsewhere(entry, scope, receive, self._counting(send, heard=caller_of(scope).heard))
+                return
+            answer = found
         except Problem as problem:
             answer = self._turned_away(scope, problem) if problem.status == 503 else problem.answer()
         except ClientGone:
@@ -57,50 +74,76 @@ class Gateway:
         except Exception:
             log.exception(log_events.GATEWAY_FAILED, route=route)
             answer = broken().answer()
+        if len(answer.body) > LARGE and not self._room_for(len(answer.body)):
+            answer = self._turned_away(scope, unavailable("overloaded", "Too many answers are not being read.", 5))
         self._metrics.count(route, answer.status)
-        await send_answer(send, answer, receive if answer.status == 413 else None)
+        await send_answer(send, answer, None if caller_of(scope).heard else receive)
 
-    def _as_meant(self, scope: Scope) -> Scope:
-        """A slash at the end means nothing here, and whoever asks with HEAD is told what GET would be: the server
-        leaves the body out. Not of a stream of events, which would be awaited to its end."""
-        path, method = scope["path"], scope["method"]
-        if path.endswith("/") and path.split("/")[1] in self._own:
-            path = path.rstrip("/")
-        if method == "HEAD" and not path.endswith("/events"):
-            method = "GET"
-        if path == scope["path"] and method == scope["method"]:
-            return scope
-        return {**scope, "path": path, "method": method}
+    async def _fast(self, entry: Entry, scope: Scope, receive: Receive) -> tuple[str, Answer | None]:
+        """The answer, if the request is for a fast route, and what the route is called in figures."""
+        service, key, path, method = self._service, entry.key, entry.path, entry.method
+        if entry.place is not Place.ROUTE:
+            return "other", None
+        first, _, rest = path[1:].partition("/")
+        if rest and "/" not in rest and first in ("results", "jobs"):
+            if method == "GET":
+                return f"/{first}/{{job_id}}", await fast_routes.show_job(service, scope, key, rest)
+            if first == "results":
+                raise _only(b"GET, HEAD")
+        elif not rest and method == "POST":
+            if first in self._named:
+                body = await self._body(entry, scope, receive)
+                return path, await fast_routes.submit_input(service, scope, key, body, first)
+            if first == "jobs":
+                body = await self._body(entry, scope, receive)
+                return path, await fast_routes.submit_job(service, scope, key, body)
+        elif not rest and first in self._named:
+            raise _only(b"POST")
+        return "other", None
 
-    def _fast(self, scope: Scope, receive: Receive) -> tuple[str, Awaitable[Answer] | None]:
-        path: str = scope["path"]
-        if scope["method"] == "POST":
-            name = path[1:]
-            if name in self._named:
-                return path, fast_routes.submit_input(self._service, scope, receive, name)
-            if name == "jobs":
-                return path, fast_routes.submit_job(self._service, scope, receive)
-        elif scope["method"] == "GET":
-            first, _, job_id = path[1:].partition("/")
-            if job_id and "/" not in job_id and first in ("results", "jobs"):
-                return f"/{first}/{{job_id}}", fast_routes.show_job(self._service, scope, job_id)
-        return "", None
+    async def _body(self, entry: Entry, scope: Scope, receive: Receive) -> bytes:
+        """The body of a submission, which nobody waits for if it would be refused anyway."""
+        require(entry.key, KeyScope.SUBMIT)
+        self._service.submissions.check()
+        return await read_body(scope, receive, self._service.options.max_body, unfinished=self._unfinished)
+
+    async def _elsewhere(self, entry: Entry, scope: Scope, receive: Receive, send: Send) -> None:
+        """To FastAPI, which has ordinary routes and nothing else, or to a file."""
+        meant = {**scope, "path": entry.path, "method": entry.method, KEY: entry.key}
+        try:
+            match entry.place:
+                case Place.ROUTE:
+                    await self._ordinary(meant, receive, send)
+                case Place.OUR_FILES:
+                    await self._our_files({**meant, "path": entry.path.removeprefix("/static")}, receive, send)
+                case Place.FILES if self._files is not None:
+                    await self._files(meant, receive, send)
+        except HTTPException as error:
+            raise http_problem(error) from None
+        except (ClientGone, Problem):
+            raise
+        except Exception:
+            if entry.place is not Place.ROUTE:
+                raise
+            # FastAPI has logged and answered it, and raises it once more
 
     def _turned_away(self, scope: Scope, problem: Problem) -> Answer:
         return (self._submissions if scope["method"] == "POST" else self._looks).answer(problem)
 
-    def _counting(self, send: Send) -> Send:
+    def _counting(self, send: Send, *, heard: bool) -> Send:
         async def counted(message: Any) -> None:
             if message["type"] == "http.response.start":
                 self._metrics.count("other", message["status"])
+                if not heard:
+                    message = {**message, "headers": [*message.get("headers", ()), CLOSE]}
             await send(message)
 
         return counted
 
 
-def application(service: GatewayService) -> Any:
+def application(service: GatewayService, room_for: Callable[[int], bool] = lambda _: True) -> Any:
     """The gateway as a server runs it."""
-    gateway = Gateway(service)
+    gateway = Gateway(service, room_for)
     if not service.options.cors:
         return gateway
     return CORSMiddleware(
@@ -114,19 +157,9 @@ def application(service: GatewayService) -> Any:
 
 
 def ordinary_app(service: GatewayService, metrics: Metrics, named: set[str]) -> FastAPI:
-    """What is not in a hurry."""
-    app = FastAPI(
-        title="Shoal",
-        version=__version__,
-        summary="Jobs over HTTP: submit, poll or wait, and get the results.",
-        docs_url=None,
-        redoc_url=None,
-    )
-    app.include_router(routes(service, metrics, named))
-    declare_fast_routes(app, service.served, named)
-    add_handbook(app)
-    serve_files(app, service.options.static)
-    app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
+    """What is not in a hurry. No route of it takes a body, and a path leads to one or it does not."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app.include_router(routes(service, metrics, Documentation(service.served, named)))
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_bad_request)
@@ -137,6 +170,17 @@ def ordinary_app(service: GatewayService, metrics: Metrics, named: set[str]) -> 
 def broken() -> Problem:
     """Our own fault."""
     return Problem(500, "internal-error", "This should not have happened. It has been logged.")
+
+
+def _only(methods: bytes) -> Problem:
+    return Problem(405, KINDS[405], "Method Not Allowed.", headers=((b"allow", methods),))
+
+
+def http_problem(error: HTTPException) -> Problem:
+    """What Starlette has to say, as we say it."""
+    headers = tuple((name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items())
+    detail = "There is nothing here." if error.status_code == 404 else f"{error.detail}."
+    return Problem(error.status_code, KINDS.get(error.status_code, "bad-request"), detail, headers=headers)
 
 
 def _sent(problem: Problem) -> Response:
@@ -152,9 +196,7 @@ async def _on_problem(_: Request, error: Exception) -> Response:
 
 async def _on_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
-    headers = tuple((name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items())
-    detail = "There is nothing here." if error.status_code == 404 else f"{error.detail}."
-    return _sent(Problem(error.status_code, KINDS.get(error.status_code, "bad-request"), detail, headers=headers))
+    return _sent(http_problem(error))
 
 
 async def _on_bad_request(_: Request, error: Exception) -> Response:

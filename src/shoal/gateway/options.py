@@ -18,6 +18,7 @@ class GatewayOptions:
     remember: Millis = 24 * 3_600_000
     max_body: int = 1024 * 1024
     max_tasks: int = 10_000
+    deadline: float = 86400.0
     start_timeout: float = 10.0
     max_wait: float = 60.0
     max_waiting: int = 20_000
@@ -26,6 +27,9 @@ class GatewayOptions:
     """Jobs of one scraper that have not ended; more are turned away."""
     max_inline: int = 10_000
     """Items that an answer holds at most; of more, the answer says where they are."""
+    max_answer: int = 1024 * 1024
+    """Bytes of items that an answer holds, about; of more, it says where they are, or how to go on. A single page of a
+    site may have brought more than that."""
     max_submissions: int = 5000
     """Submissions of one process that wait for their transaction. More are turned away: they could not be answered in
     time."""
@@ -34,6 +38,8 @@ class GatewayOptions:
     store_patience: float = 0.9
     """By when the store must have answered, so that clients hear within a second that it does not."""
     cors: tuple[str, ...] = field(default=())
+    hosts: tuple[str, ...] = field(default=())
+    """Names of this gateway, where it asks for no keys."""
     worker: WorkerOptions = field(default_factory=lambda: WorkerOptions(f"Shoal/{__version__}"))
     """How workers work here; the one that delivers webhooks is made of it."""
     webhook_attempts: int = 30

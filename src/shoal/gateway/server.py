@@ -13,10 +13,13 @@ import uvicorn
 
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Clock, SystemClock
+from shoal.delivery.supervised import supervised
 from shoal.frontier.contract.jobs import Store
 from shoal.gateway.app import application
+from shoal.gateway.http.answer import SECURITY
 from shoal.gateway.http.connection_limit import ConnectionLimit, most_connections
 from shoal.gateway.http.protocol import Connection
+from shoal.gateway.http.unread_answers import UnreadAnswers
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.service import GatewayService
 
@@ -63,12 +66,14 @@ class GatewayProcess:
     ) -> None:
         self._clock = clock or SystemClock()
         self._service = GatewayService(store, scrapers, options, self._clock)
+        unread = UnreadAnswers(self._clock)
         config = uvicorn.Config(
-            ConnectionLimit(application(self._service), self._connections, most_connections()),
+            ConnectionLimit(application(self._service, unread.room_for), self._connections, most_connections()),
             loop="none",
-            http=partial(Connection, clock=self._clock),  # type: ignore[arg-type]  # it is called, and no more
+            http=partial(Connection, clock=self._clock, unread=unread),  # type: ignore[arg-type]  # it is called, and no more
             ws="none",
             lifespan="off",
+            headers=[(str(name, "ascii"), str(value, "ascii")) for name, value in SECURITY],
             log_config=None,
             access_log=False,
             server_header=False,
@@ -87,7 +92,7 @@ class GatewayProcess:
         """Serve on this socket until stopped."""
         gc.set_threshold(*COLLECTED)
         async with self._service.running(), asyncio.TaskGroup() as group:
-            watching = group.create_task(self._hang_up_on_the_slow())
+            watching = group.create_task(supervised("slow clients", self._hang_up_on_the_slow, self._clock))
             await self._server.serve(sockets=[at])
             watching.cancel()
 

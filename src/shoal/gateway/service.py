@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import msgspec
 
 from shoal.api.scraper import Scraper
 from shoal.api.webhook_signature import DELIVERIES
-from shoal.core.clock import Clock, SystemClock
+from shoal.core.clock import Clock, Millis, SystemClock, millis
+from shoal.delivery.supervised import supervised
 from shoal.errors import UsageError
 from shoal.frontier.contract.jobs import Admission, Backlog, JobState, JobStatus, Store, Submitted
 from shoal.frontier.contract.reader import DeadLetter, Item, ItemPage
 from shoal.gateway.http import job_documents
 from shoal.gateway.http.answer import Problem, encode, unavailable
+from shoal.gateway.http.caller import Caller
 from shoal.gateway.jobs.estimates import ask_again, estimate, own_work
 from shoal.gateway.jobs.finished_cache import FinishedCache
 from shoal.gateway.jobs.group_commit import GroupCommit
+from shoal.gateway.jobs.item_pages import bounded_page
 from shoal.gateway.jobs.long_poll import LongPolls
 from shoal.gateway.jobs.prepare import Prepared, ServedScraper, fingerprint
 from shoal.gateway.jobs.shared_reads import SharedReads
@@ -30,11 +34,14 @@ from shoal.gateway.limits.read_quota import ReadQuota
 from shoal.gateway.limits.store_breaker import StoreBreaker
 from shoal.gateway.options import GatewayOptions
 
-RESULTS_AT_ONCE = 200
+RESULTS_AT_ONCE = 64
 EXPIRE_EVERY = 2.0
 LOOK_FOR_ENDS = 0.5
 SHARE = 10.0
 """Seconds between two looks for jobs that have ended and want to be told of; and so many times as long as one takes."""
+
+LOOK_FOR_OVERDUE = 10.0
+"""Seconds between two looks for jobs that have had their time, at the most."""
 
 WORKER_SEEN = 60_000
 SHORTEST_ANONYMOUS_KEY = 16
@@ -66,8 +73,8 @@ class GatewayService:
         self.backlogs: Mapping[str, Backlog] = {}
         self.workers = 0
         self.breaker = StoreBreaker(self._look_around, options.store_patience)
-        self.keys = KeyRing(store.registry, self.breaker, self.clock)
         self.polls = LongPolls(store.jobs, self.breaker, self.clock)
+        self.keys = KeyRing(store.registry, self.breaker, self.clock, self.polls.dismiss)
         self.submissions = GroupCommit(store.jobs, self.breaker, options, self.clock)
         self.webhooks = Webhooks(store, self.breaker, options, self.keys.webhook_secret, self.clock)
         self.read_quota = ReadQuota(self.clock)
@@ -81,18 +88,17 @@ class GatewayService:
         """Within the block, requests are answered."""
         await self.keys.load()
         async with asyncio.TaskGroup() as group:
-            chores = [
-                group.create_task(chore)
-                for chore in (
-                    self.breaker.run(),
-                    self.keys.run(),
-                    self.polls.run(),
-                    self.submissions.run(),
-                    self._items.run(),
-                    self.webhooks.run(),
-                    self._keep_house(),
-                )
-            ]
+            loops = {
+                "look at the store": self.breaker.run,
+                "API keys": self.keys.run,
+                "long polls": self.polls.run,
+                "submissions": self.submissions.run,
+                "results": self._items.run,
+                "webhooks": self.webhooks.run,
+                "deadlines": self._keep_deadlines,
+                "housekeeping": self._keep_house,
+            }
+            chores = [group.create_task(supervised(name, loop, self.clock)) for name, loop in loops.items()]
             yield
             for chore in chores:
                 chore.cancel()
@@ -121,7 +127,7 @@ class GatewayService:
         """
         chosen = self.served.get(scraper)
         if chosen is None:
-            known = ", ".join(sorted(self.served))
+            known = ", ".join(sorted(name for name in self.served if key.scrapers is None or name in key.scrapers))
             raise Problem(404, "unknown-scraper", f"There is no scraper {scraper[:100]!r} here; there are {known}.")
         require(key, Scope.SUBMIT, scraper)
         self._check_room(chosen)
@@ -165,16 +171,27 @@ class GatewayService:
             raise job_documents.unknown(job_id)
         return self._seen(key, status)
 
-    async def wait(self, key: ApiKey, status: JobStatus, known: int | None, seconds: float) -> JobStatus:
-        """The job when it has ended, or, with `known`, when its version is another; or after so many seconds."""
+    def check_waiting(self) -> None:
+        """Raise Problem 503 if as many clients wait as may."""
+        if self.polls.waiting >= self.options.max_waiting:
+            raise unavailable("too-many-waiting", "As many clients wait for news as can. Poll, or come back.", 5)
+
+    async def wait(
+        self, key: ApiKey, status: JobStatus, known: int | None, seconds: float, caller: Caller | None = None
+    ) -> JobStatus:
+        """The job when it has ended, or, with `known`, when its version is another; or after so many seconds.
+
+        At once where as many wait as may. Raises ClientGone when the `caller` goes, and Problem 401 if its key does.
+        """
         if self.closing or seconds <= 0 or self.polls.waiting >= self.options.max_waiting:
             return status
         if status.has_ended or (known is not None and status.version != known):
             return status
         if known is None:
-            news = await self.polls.wait(status, _has_ended, seconds)
+            news = await self.polls.wait(status, _has_ended, seconds, caller, key.key_id)
         else:
-            news = await self.polls.wait(status, lambda now: now.version != known, seconds)
+            news = await self.polls.wait(status, lambda now: now.version != known, seconds, caller, key.key_id)
+        self.keys.check(key)
         return self._seen(key, news)
 
     async def document(self, status: JobStatus) -> bytes:
@@ -185,9 +202,9 @@ class GatewayService:
         kept = self._finished.get(status.job_id)
         if kept is not None and kept.status.version == status.version:
             return kept.body
-        items: Sequence[Item] | None = None
-        if status.counters.items <= self.options.max_inline:
-            items = (await self._items.get(status.job_id) or ()) if status.counters.items else ()
+        items: Sequence[Item] | None = None if status.counters.items else ()
+        if 0 < status.counters.items <= self.options.max_inline:
+            items = await self._items.get(status.job_id)
         body = encode(job_documents.ended(status, items, await self._letters(status)))
         self._finished.put(status, body)
         return body
@@ -206,8 +223,8 @@ class GatewayService:
         return await self.breaker.ask(lambda: self.store.jobs.listed(owner, before, limit))
 
     async def items(self, job_id: str, cursor: int, limit: int) -> ItemPage:
-        """Items of a job that was seen to be the client's own."""
-        return await self.breaker.ask(lambda: self.store.reader.items(job_id, cursor, limit))
+        """Items of a job that was seen to be the client's own: about `limit`, and fewer if they are large."""
+        return await bounded_page(self._item_page, job_id, cursor, limit, self.options.max_answer)
 
     async def cancel(self, key: ApiKey, job_id: str) -> JobStatus:
         """End a job. The second time: nothing."""
@@ -229,8 +246,12 @@ class GatewayService:
 
     # Reading and chores
 
+    async def _item_page(self, job_id: str, cursor: int, limit: int) -> ItemPage:
+        return await self.breaker.ask(lambda: self.store.reader.items(job_id, cursor, limit))
+
     async def _read_items(self, job_ids: Sequence[str]) -> Mapping[str, Sequence[Item]]:
-        return await self.breaker.ask(lambda: self.store.jobs.results(job_ids, self.options.max_inline))
+        options = self.options
+        return await self.breaker.ask(lambda: self.store.jobs.results(job_ids, options.max_inline, options.max_answer))
 
     async def _letters(self, status: JobStatus) -> Sequence[DeadLetter]:
         if not status.counters.dead:
@@ -244,6 +265,24 @@ class GatewayService:
         workers = [each for each in await self.store.reader.workers() if DELIVERIES not in each.info.duties.scrapers]
         newest = max((worker.seen_at for worker in workers), default=0)
         self.workers = sum(worker.seen_at > newest - WORKER_SEEN for worker in workers)
+
+    async def _keep_deadlines(self) -> None:
+        """Jobs that have not ended in their time are ended, with that reason."""
+        seconds = self.options.deadline
+        if not seconds:
+            return
+        reason = f"It had not ended {seconds:g} seconds after it came, which is as long as a job may take here."
+        while True:
+            with suppress(Problem):
+                for served in self.served.values():
+                    await self._end_overdue(served.queue, millis(seconds), reason)
+            await self.clock.sleep(min(LOOK_FOR_OVERDUE, seconds / 10))
+
+    async def _end_overdue(self, queue: str, age: Millis, reason: str) -> None:
+        overdue = await self.breaker.ask_patiently(lambda: self.store.jobs.give_up(queue, age, reason))
+        for job_id in overdue:
+            with suppress(UsageError):  # it is gone, or on its way to another store
+                await self.breaker.ask_patiently(partial(self.store.frontier.cancel_run, job_id))
 
     async def _keep_house(self) -> None:
         """Callbacks first: a job is not forgotten before its end was told."""

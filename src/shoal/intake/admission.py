@@ -13,6 +13,17 @@ from shoal.api.routes import MOST_PRIORITY
 from shoal.core.clock import Millis, millis
 from shoal.core.duration import seconds_from
 from shoal.core.lanes import BROWSER_LANE, BULK_LANE, FILES_LANE, NO_WORKERS_YET, known_lanes
+from shoal.core.storable import (
+    HALF,
+    MAX_BODY,
+    MAX_DATA,
+    NUL,
+    has_nul,
+    headers_problem,
+    is_method,
+    json_problem,
+    text_problem,
+)
 from shoal.core.task import NO_EXTRA, Extra, Kind, NewTask
 from shoal.core.url import NormalURL, dedup_key, host_of, normalise, site_of
 from shoal.errors import BadScraper, BadURL
@@ -24,6 +35,7 @@ if TYPE_CHECKING:
 
 
 OUTSIDE = "it is outside of what the scraper allows"
+TOO_MANY = "the job has as many pages as it may have"
 PLAIN_GUARDED = Extra(guarded=True)
 _PAGE = Kind.PAGE
 _UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError)
@@ -37,6 +49,8 @@ class Refusal(StrEnum):
     NO_URL = "not a URL that can be fetched"
     TOO_DEEP = "deeper than max_depth"
     OUTSIDE = "outside of allow"
+    UNSTORABLE = "more than a store can hold"
+    TOO_MANY = "more pages than the job may have"
     NO_FILE_WORKERS = "downloads: file workers are not part of this version yet"
     NO_BROWSER_WORKERS = "pages for a browser: browser workers are not part of this version yet"
 
@@ -82,8 +96,9 @@ def to_task(
 
     A URL that cannot be fetched, or that the scraper's `max_depth` or `allow` keeps out, is Refused; downloads and
     sitemaps are kept out by neither, for they belong to the page that names them, or were named by the scraper itself
-    (those that a site names: `may_lead_to`). A label or lane that does not exist, and `data` that JSON cannot hold, are
-    mistakes in the scraper: BadScraper.
+    (those that a site names: `may_lead_to`). What no store can hold (`shoal.core.storable`) is Refused as well: pages
+    may have put it there. A label or lane that does not exist, and `data` of a type that JSON cannot hold, are mistakes
+    in the scraper: BadScraper.
     """
     url = request.url
     if type(url) is NormalURL:
@@ -105,7 +120,10 @@ def to_task(
     if group is None and _is_plain(request):
         extra = PLAIN_GUARDED if guarded else NO_EXTRA
     else:
-        extra = _extra(request, scraper, group, guarded=guarded)
+        made = _extra(request, scraper, group, guarded=guarded)
+        if isinstance(made, str):
+            return Refused(url, made, Refusal.UNSTORABLE)
+        extra = made
     key = None
     if request.dedup:
         # A file is not the page of the same address: whoever asks for both gets both.
@@ -229,12 +247,29 @@ def _is_plain(request: Request) -> bool:
     )
 
 
-def _extra(request: Request, scraper: Scraper, group: str | None, *, guarded: bool) -> Extra:
-    """What most requests do not have, as every store will give it back. Raises BadScraper for what none can hold."""
-    if request.data is not None:
-        _check_data(request, scraper)
+def _unstorable(request: Request, group: str | None) -> str | None:
+    """Why no store can hold what a request has besides its URL, as far as that is text; None = each can."""
+    for what, text in (("group", group), ("label", request.to)):
+        if isinstance(text, str) and (problem := text_problem(text)) is not None:
+            return f"its {what} cannot be stored: {problem}"
+    if isinstance(request.method, str) and not is_method(request.method):
+        return f"{request.method[:20]!r} is no method of a request"
+    if isinstance(request.body, bytes | str) and len(request.body) > MAX_BODY:
+        return f"its body is {len(request.body):,} long and {MAX_BODY:,} is the limit"
+    if request.headers and all(isinstance(word, str) for pair in request.headers.items() for word in pair):
+        return headers_problem(request.headers)
+    return None
+
+
+def _extra(request: Request, scraper: Scraper, group: str | None, *, guarded: bool) -> Extra | str:
+    """What most requests do not have, as every store will give it back; or why no store can hold it. Raises BadScraper
+    for what JSON cannot express."""
+    if (problem := _unstorable(request, group)) is not None:
+        return problem
     body = request.body
     try:
+        if request.data is not None and (problem := _data_problem(request, scraper)) is not None:
+            return f"its data cannot be stored: {problem}"
         extra = Extra(
             data=request.data,
             group=group,
@@ -246,12 +281,17 @@ def _extra(request: Request, scraper: Scraper, group: str | None, *, guarded: bo
             every=None if request.every is None else _every(request, scraper),
         )
         return _as_stored(_stored(extra))
+    except UnicodeError:  # a page may have such text, and nobody is to blame
+        return f"it cannot be stored: {HALF}"
     except (AttributeError, *_UNSTORABLE) as error:
         raise BadScraper(f"{_asks(request, scraper)} in a way that cannot be stored: {error}.") from error
 
 
-def _check_data(request: Request, scraper: Scraper) -> None:
+def _data_problem(request: Request, scraper: Scraper) -> str | None:
     try:
-        msgspec.json.encode(request.data)
+        encoded = _stored(request.data)
+    except UnicodeError:
+        raise
     except _UNSTORABLE as error:
         raise BadScraper(f"{_asks(request, scraper)} with data that JSON cannot hold: {error}.") from error
+    return NUL if has_nul(encoded) else json_problem(encoded, MAX_DATA)

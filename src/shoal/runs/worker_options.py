@@ -43,6 +43,7 @@ def worker_options(
         audit=settings.audit,
         guard=Guard(settings.guard.networks),
         max_crawl_delay=millis(settings.max_crawl_delay),
+        max_backoff=millis(settings.max_backoff),
         revisit=revisit,
         cache_max_bytes=settings.cache_max_bytes,
     )

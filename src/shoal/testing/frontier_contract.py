@@ -16,6 +16,7 @@ from shoal.testing.contract.runs.cache import CacheContract, LeftBehindContract
 from shoal.testing.contract.runs.job_ends import JobEndContract
 from shoal.testing.contract.runs.jobs import JobContract
 from shoal.testing.contract.runs.notes import NoteContract, WhereaboutsContract
+from shoal.testing.contract.runs.refusals import RefusalContract
 from shoal.testing.contract.runs.results import ResultContract
 from shoal.testing.contract.runs.runs import RunContract
 from shoal.testing.contract.runs.workers import WorkerContract
@@ -56,6 +57,7 @@ class FrontierContract(
     LaneContract,
     RunContract,
     ResultContract,
+    RefusalContract,
     WorkerContract,
     CacheContract,
     LeftBehindContract,

@@ -17,9 +17,10 @@ from shoal.api.webhook_signature import DELIVERIES
 from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
+from shoal.core.politeness import MAX_BACKOFF
 from shoal.core.task import Kind, Task
 from shoal.core.url import join, same_site, site_of, without_credentials
-from shoal.errors import BadScraper, BadURL, EngineError, NeedsAnotherLease, TooLate
+from shoal.errors import BadScraper, BadURL, EngineError, NeedsAnotherLease, TooLate, Unstorable
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response
 from shoal.fetch.robots.cache import RobotsRules, robots_url
 from shoal.frontier.contract.cache import Cache
@@ -70,12 +71,15 @@ class Executor:
         timing: WorkTiming,
         tally: Tally,
         revisit: bool = True,
+        max_backoff: Millis = MAX_BACKOFF,
     ) -> None:
         self._scrapers = scrapers
         self._fetcher = fetcher
         self._clock = clock
         self._classify = {
-            name: Classifier(scraper.attempts, chance, scraper.blocked, timing.retry_first, timing.backoff_first)
+            name: Classifier(
+                scraper.attempts, chance, scraper.blocked, timing.retry_first, timing.backoff_first, max_backoff
+            )
             for name, scraper in scrapers.items()
         }
         self._permission = permission
@@ -96,6 +100,25 @@ class Executor:
         """Do what its lease is for, and say how it ended."""
         task = attempt.task
         try:
+            outcome = await self._weighed(attempt)
+        except Unstorable as error:
+            outcome = Dead(because(Blame.HANDLER, error))
+        except EngineError:
+            raise
+        except Exception as error:
+            # A mistake of ours must not take the worker and all its other tasks along.
+            log.exception(log_events.TASK_BROKE, scraper=task.scraper, url=without_credentials(task.url))
+            reason = because(Blame.WORKER, f"internal error: {type(error).__name__}: {error}")
+            outcome = self._classify[task.scraper].failure(attempt.lease, reason)
+        outcome = self._patiently(task, outcome)
+        self._tally.ended(outcome, attempt)
+        _report(task, outcome)
+        return attempt.settlement(outcome)
+
+    async def _weighed(self, attempt: Attempt) -> Outcome:
+        """What came of it; and if it was not the page's own doing, what that makes of it."""
+        task = attempt.task
+        try:
             outcome = await self._outcome(attempt)
         except (TooLate, NeedsAnotherLease):
             outcome = Snoozed()
@@ -107,18 +130,7 @@ class Executor:
             attempt.trouble = trouble_of(resolved, outcome)
             if error.blame is Blame.HOST and self._scrapers[task.scraper].adaptive:
                 self._pace(attempt, self._scrapers[task.scraper], None)
-        except EngineError:
-            raise
-        except Exception as error:
-            # A mistake of ours must not take the worker and all its other tasks along.
-            log.exception(log_events.TASK_BROKE, scraper=task.scraper, url=without_credentials(task.url))
-            reason = because(Blame.WORKER, f"internal error: {type(error).__name__}: {error}")
-            outcome = self._classify[task.scraper].failure(attempt.lease, reason)
-        outcome = await self._setbacks.weigh(attempt, outcome, self._scrapers[task.scraper])
-        outcome = self._patiently(task, outcome)
-        self._tally.ended(outcome, attempt)
-        _report(task, outcome)
-        return attempt.settlement(outcome)
+        return await self._setbacks.weigh(attempt, outcome, self._scrapers[task.scraper])
 
     def _patiently(self, task: Task, outcome: Outcome) -> Outcome:
         """A page that was visited before is not given up because its site fails at one visit: the next one tells."""

@@ -17,6 +17,7 @@ from shoal.work.exits.exit_set import ExitSet
 from shoal.work.store.known_links import KnownLinks
 from shoal.work.store.request_recorder import RequestRecorder
 from shoal.work.store.single_flight import SingleFlight
+from shoal.work.store.task_budget import TaskBudget
 from shoal.work.task.attempt import Attempt
 
 Execute = Callable[[Attempt], Coroutine[Any, Any, Settlement]]
@@ -34,12 +35,14 @@ class InFlight(LeaseWatcher):
         exits: ExitSet,
         single_flight: SingleFlight,
         known_links: KnownLinks,
+        budget: TaskBudget,
         log: RequestRecorder | None,
         clock: Clock,
     ) -> None:
         self._exits = exits
         self._single_flight = single_flight
         self._known_links = known_links
+        self._budget = budget
         self._log = log
         self._clock = clock
         self._under_way: dict[int, tuple[Attempt, asyncio.Task[Settlement]]] = {}
@@ -96,6 +99,7 @@ class InFlight(LeaseWatcher):
         self._exits.settled(stood, unsettled)
         self._single_flight.land(settlement.token for settlement in heard)
         self._known_links.settled(stood)
+        self._budget.heard(heard)
 
     def lost(self, held: HeldLease) -> None:
         attempt_and_task = self._under_way.get(held.lease.token)

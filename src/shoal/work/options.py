@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from shoal.core.clock import Millis
 from shoal.core.exit_address import TorOptions
 from shoal.core.lanes import PAGE_LANES
-from shoal.core.politeness import BACKOFF_FIRST, MAX_CRAWL_DELAY, OFFLINE_FIRST, OUTAGE_FIRST, RETRY_FIRST
+from shoal.core.politeness import BACKOFF_FIRST, MAX_BACKOFF, MAX_CRAWL_DELAY, OFFLINE_FIRST, OUTAGE_FIRST, RETRY_FIRST
 from shoal.delivery.options import LeaseTiming
 from shoal.errors import UsageError
 from shoal.fetch.guard.rules import Guard
@@ -56,7 +56,8 @@ class WorkerOptions:
     left to do in its lanes and queues. `grace`: seconds that requests in flight are given to end after `stop`, before
     their leases are given back. `exits`: those that it was set up with, by name. `tor`: how it runs a Tor
     daemon, if one of its scrapers leaves by Tor. `audit`: every request is written to the log of its run. `guard`: what
-    the tasks of web clients may connect to. `max_crawl_delay`: a longer Crawl-delay of a robots.txt is read as this.
+    the tasks of web clients may connect to. `max_crawl_delay`: a longer Crawl-delay of a robots.txt is read as this;
+    `max_backoff`: a longer Retry-After.
     `revisit`: pages that are to be visited again wait for it. `cache_max_bytes`: the largest body that is kept to be
     used again. `timing`: for tests.
     """
@@ -73,6 +74,7 @@ class WorkerOptions:
     audit: bool = True
     guard: Guard = field(default_factory=Guard)
     max_crawl_delay: Millis = MAX_CRAWL_DELAY
+    max_backoff: Millis = MAX_BACKOFF
     revisit: bool = True
     cache_max_bytes: int = LARGEST
     timing: WorkTiming = field(default_factory=WorkTiming)

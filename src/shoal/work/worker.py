@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any
 
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Clock, SystemClock
 from shoal.delivery.held_lease import HeldLease
 from shoal.delivery.lease_client import LeaseClient, of_the_store
 from shoal.delivery.options import LeaseOptions
+from shoal.delivery.supervised import supervised
 from shoal.delivery.waiting import news_or_time
+from shoal.errors import ShoalError
 from shoal.fetch.protocol import Fetcher
 from shoal.fetch.robots.cache import RobotsCache
 from shoal.frontier.contract.engine import Engine
@@ -31,6 +32,7 @@ from shoal.work.process.run_halts import RunHalts
 from shoal.work.store.known_links import KnownLinks
 from shoal.work.store.request_recorder import RequestRecorder
 from shoal.work.store.single_flight import SingleFlight
+from shoal.work.store.task_budget import TaskBudget
 from shoal.work.task.attempt import Attempt
 from shoal.work.task.page_history import PageHistory
 from shoal.work.task.read_sitemap import Finds, SitemapReading
@@ -74,7 +76,8 @@ class Worker:
         self._single_flight = SingleFlight(self._engine.cache, clock, chance, options.timing)
         self._exits = ExitSet(options, scrapers, self._engine.exits, clock, lambda: self._leases.held)
         log = RequestRecorder(self._scrapers) if options.audit else None
-        self._in_flight = InFlight(self._exits, self._single_flight, self._known_links, log, clock)
+        self._budget = TaskBudget(self._engine.reader)
+        self._in_flight = InFlight(self._exits, self._single_flight, self._known_links, self._budget, log, clock)
         claims = LeaseOptions(
             tuple(self._scrapers), options.lanes, options.queues, options.concurrency, options.batch, options.drain,
             charge_all=False,
@@ -118,12 +121,13 @@ class Worker:
                     self._scrapers,
                     fetcher if self._around is None else self._around(fetcher),
                     Permission(fetcher, robots, clock, self._engine.frontier, timing),
-                    HandlerRunner(leases.handling, self._known_links, clock, self._halts, self.tally),
-                    SitemapReading(self._engine.frontier, self._finds),
+                    HandlerRunner(leases.handling, self._known_links, clock, self._halts, self.tally, self._budget),
+                    SitemapReading(self._engine.frontier, self._budget, self._finds),
                     PageHistory(self._engine.cache, self._single_flight, fetcher.has_cookies, options.cache_max_bytes),
                     self._engine.cache,
                     Setbacks(self._engine.cache, clock, self._chance, timing, self._connectivity),
                     clock=clock, chance=self._chance, timing=timing, tally=self.tally, revisit=options.revisit,
+                    max_backoff=options.max_backoff,
                 )  # fmt: skip
                 try:
                     with LoopWatchdog(self._in_flight.attempt_of):
@@ -139,8 +143,13 @@ class Worker:
 
     async def _work(self, leases: LeaseClient, executor: Executor) -> None:
         async with asyncio.TaskGroup() as group:
-            endless = (self._single_flight.keep_renewing(), *self._exits.chores(), *self._pausing(leases))
-            chores = [group.create_task(chore) for chore in endless]
+            endless = {
+                "single flight": self._single_flight.keep_renewing, **self._exits.chores(), **self._pausing(leases)
+            }  # fmt: skip
+            chores = [
+                group.create_task(supervised(name, loop, self._clock, fatal=ShoalError))
+                for name, loop in endless.items()
+            ]
             while claimed := await self._claim(leases):
                 for held in claimed:
                     self._in_flight.begin(group, Attempt(held), executor.execute, leases.settle)
@@ -148,10 +157,13 @@ class Worker:
             for chore in chores:
                 chore.cancel()
 
-    def _pausing(self, leases: LeaseClient) -> Iterator[Coroutine[Any, Any, None]]:
+    def _pausing(self, leases: LeaseClient) -> Mapping[str, Callable[[], Awaitable[None]]]:
         """A worker that ends with its run also ends when that is paused because its handlers are wrong."""
         queues = self._options.queues
         only = queues[0] if self._options.drain and queues is not None and len(queues) == 1 else None
-        yield self._halts.keep_pausing(leases, only, self.stop)
+        loops: dict[str, Callable[[], Awaitable[None]]] = {
+            "pausing of runs": lambda: self._halts.keep_pausing(leases, only, self.stop)
+        }
         if only is not None:
-            yield self._halts.keep_looking(only, self.stop)
+            loops["look for pauses"] = lambda: self._halts.keep_looking(only, self.stop)
+        return loops

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from shoal.core.storable import MAX_URL
 from shoal.core.url import (
-    MAX_LENGTH,
     NormalURL,
     Resolver,
     dedup_key,
@@ -112,7 +112,7 @@ def test_normalising_is_idempotent_and_raises_nothing_but_bad_url(text: Any) -> 
     assert normalise(once) == once
     assert once.startswith(("http://", "https://"))
     assert "#" not in once
-    assert len(once) <= MAX_LENGTH
+    assert len(once) <= MAX_URL
     assert not any(char <= " " for char in once)
 
 

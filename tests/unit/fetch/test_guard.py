@@ -276,7 +276,9 @@ class TestConnections:
                 await refused(fetcher, f"http://rebound.example:{site.port}/")
                 with pytest.raises(FetchError) as caught:
                     await get(fetcher, f"https://nowhere.example:{site.port}/")
-                assert (caught.value.blame, caught.value.text) == (Blame.HOST, "no such host")
+                assert (caught.value.blame, caught.value.text) == (Blame.POLICY, NOT_PUBLIC), (
+                    "no name tells whether it exists"
+                )
                 assert site.connected == ["127.0.0.2"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core.url import MAX_LENGTH
+from shoal.core.storable import MAX_URL
 from shoal.fetch.robots import matching
 from shoal.fetch.robots.matching import NOTHING, RuleIndex
 from shoal.fetch.robots.parser import MAX_BYTES, RobotsFile
@@ -83,7 +83,7 @@ HARMFUL = {
 TARGETS = [
     "/",
     "/shop/1/cart",
-    "/" + "a" * (MAX_LENGTH - 1),
+    "/" + "a" * (MAX_URL - 1),
     "/?" + "/%2f?" * 1500,
     "/" + "ab" * 4000 + "?x=" + "é" * 50,
 ]

@@ -14,6 +14,7 @@ from shoal.api.blocked import Blocked
 from shoal.api.scraper import Scraper
 from shoal.core.outcome import Blame, Dead, Outcome, Reason, Retried, Snoozed
 from shoal.core.politeness import BACKOFF_FIRST, BACKOFF_MOST, RETRY_FIRST
+from shoal.core.storable import MAX_TEXT, cleaned
 from shoal.core.task import NO_EXTRA, Lease, Task
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import BadScraper
@@ -23,12 +24,10 @@ from shoal.work.exits.adaptive_pace import LEAST, SLOWEST, Paces
 from shoal.work.task.attempt import Attempt
 from shoal.work.task.classify import (
     LEAST_BACKOFF,
-    LONGEST_TEXT,
     MOST_DETOURS,
     WORTH_RETRYING,
     Classifier,
     because,
-    readable,
 )
 
 NOW = 1_700_000_000_000
@@ -141,11 +140,11 @@ def test_no_answer_is_charged_to_what_is_to_blame() -> None:
 def test_any_reason_can_be_stored(text: object) -> None:
     reason = because(Blame.HANDLER, text, str(text))
     assert reason.text.encode().decode() == reason.text
-    assert len(reason.text) <= LONGEST_TEXT + 1
+    assert len(reason.text) <= MAX_TEXT + 1
 
 
 def test_words_are_left_alone() -> None:
-    assert readable("naïve 鮭") == "naïve 鮭"
+    assert cleaned("naïve 鮭") == "naïve 鮭"
     assert because(Blame.URL, "x").detail is None
 
 

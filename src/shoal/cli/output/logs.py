@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from shoal.cli.output.exit_codes import wants_tracebacks
+from shoal.cli.output.tracebacks import with_traceback
 from shoal.core.log_events import with_sentence, without_traceback
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def configure_logs(settings: Settings) -> None:
     """Send what Shoal and its libraries log to stderr, in one form, from the level of the settings on.
 
     Tracebacks of handlers are shown with `--debug`, and at the level `debug`; dead letters keep them in any case.
+    No traceback shows variables, in whatever form and whoever logs it.
     """
     shared: list[Processor] = [
         _without_nothing,
@@ -45,15 +47,18 @@ def configure_logs(settings: Settings) -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        with_traceback,
     ]
     if not wants_tracebacks() and settings.log_level != "debug":
         shared.insert(0, without_traceback)
     renderers: list[Processor]
     if settings.log_format == "json":
-        shared.append(structlog.processors.format_exc_info)
         renderers = [structlog.processors.JSONRenderer()]
     else:
-        renderers = [with_sentence, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        console = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+        renderers = [with_sentence, console]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

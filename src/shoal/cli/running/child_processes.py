@@ -68,10 +68,13 @@ class ChildProcesses:
     async def _keep(self) -> None:
         """Keep one process going until it ends well, we stop, or too many have died."""
         while not self._stopping:
-            code = await self._one()
+            try:
+                code = await self._one()
+                how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            except OSError as error:  # the machine has no room for another process now
+                code, how = 1, f"it could not be started: {error.strerror}"
             if code == 0 or self._stopping:
                 return
-            how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             if self._restarts <= 0:
                 self._report(f"A {self._what} process died ({how}); too many have, so it is not replaced.")
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shoal.cli.output.exit_codes import INTERRUPTED, say, wants_tracebacks
@@ -12,6 +13,7 @@ from shoal.cli.output.progress import display_for, follow, follow_to_end
 from shoal.cli.output.run_report import RunReport
 from shoal.cli.running.child_processes import ChildProcesses
 from shoal.cli.running.interrupt import interrupted_at_once, interruptible
+from shoal.delivery.supervised import supervised
 from shoal.errors import EngineUnavailable, ShoalError
 from shoal.insight.run_eta import estimate_by
 from shoal.runs.orchestrator import AsyncOrchestrator
@@ -121,7 +123,8 @@ class RunAtTerminal(RunHooks):
         """Show progress while the block goes on. What goes wrong with showing does not stop the work."""
         display = display_for(quiet=self._quiet, clock=self.clock)
         estimate = estimate_by(engine, self._settings)
-        watching = asyncio.create_task(follow(engine.reader, run_id, display, self.clock, estimate))
+        show = partial(follow, engine.reader, run_id, display, self.clock, estimate)
+        watching = asyncio.create_task(supervised("progress", show, self.clock, fatal=ShoalError))
         try:
             yield
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from shoal.cli.running.worker_process import when_stdin_ends
 from shoal.core.clock import millis
 from shoal.errors import UsageError
 from shoal.fetch.guard.rules import Guard
+from shoal.gateway.limits.keys import stored_keys
 from shoal.gateway.metrics import SHARED_FOLDER
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.server import GatewayProcess, listening
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from shoal.api.scraper import Scraper
     from shoal.config.settings import Settings
+    from shoal.frontier.contract.jobs import Store
     from shoal.runs.command_line import CommandLine
 
 RESTARTS = 1_000_000
@@ -80,6 +83,7 @@ class ServeAtTerminal:
                     "1",
                     "--share-port",
                     *(["--static", serve.static] if serve.static is not None else []),
+                    *(["--without-keys"] if serve.without_keys else []),
                 ]
                 groups.append(self._children(command, serve.processes, "gateway", {SHARED_FOLDER: folder}))
             if self._with_workers:
@@ -92,6 +96,7 @@ class ServeAtTerminal:
     async def _serve(self, at: socket.socket | None, port: int, groups: list[ChildProcesses]) -> int:
         """In this process, if `at` is given; and whatever the groups do. Announced when the store is open."""
         async with opened_store(self._settings) as store:
+            await self._check_keys(store)
             if not self._quiet:
                 self._announce(self._settings.serve.host, port)
             gateway = GatewayProcess(store, self._scrapers, options_from(self._settings)) if at is not None else None
@@ -118,6 +123,19 @@ class ServeAtTerminal:
                         tasks.append(group.create_task(gateway.run(at)))
             return INTERRUPTED if interruption.forced else OK
 
+    async def _check_keys(self, store: Store) -> None:
+        """Raise UsageError if whoever can reach this machine could use it, and nobody has said that this is meant."""
+        serve = self._settings.serve
+        if is_this_machine(serve.host) or await stored_keys(store.registry):
+            return
+        if not serve.without_keys:
+            raise UsageError(
+                f"There is no API key, and anybody who can reach {serve.host} could submit jobs. Make a key with "
+                "`shoal keys create NAME`, or say that this is meant with --without-keys (`serve.without_keys`)."
+            )
+        if not self._quiet:
+            say(f"Warning: there is no API key. Anybody who can reach {serve.host} may submit jobs and see results.")
+
     def _bound(self, *, shared: bool) -> socket.socket:
         serve = self._settings.serve
         try:
@@ -141,6 +159,14 @@ class ServeAtTerminal:
             say(f"Jobs wait for workers: {self._line.of('worker', *self._targets)}")
 
 
+def is_this_machine(host: str) -> bool:
+    """Whether nobody but this machine itself can connect to what listens there."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def options_from(settings: Settings) -> GatewayOptions:
     """The settings as a gateway process wants them."""
     serve = settings.serve
@@ -149,10 +175,12 @@ def options_from(settings: Settings) -> GatewayOptions:
         remember=millis(serve.remember),
         max_body=serve.max_body,
         max_tasks=serve.max_tasks,
+        deadline=serve.deadline,
         start_timeout=serve.start_timeout,
         max_wait=serve.max_wait,
         max_queue=serve.max_queue,
         cors=tuple(serve.cors),
+        hosts=(*serve.hosts, serve.host),
         worker=worker_options(settings, exits=DIRECTLY),
         webhook_attempts=serve.webhook_attempts,
         guard=Guard(settings.guard.networks),

@@ -7,6 +7,7 @@ import os
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shoal.api.webhook_signature import DELIVERIES
@@ -14,6 +15,8 @@ from shoal.cli.output.exit_codes import INTERRUPTED, OK, say
 from shoal.cli.running.find_store import find_run
 from shoal.cli.running.interrupt import interruptible
 from shoal.config.settings import Settings, mask_url
+from shoal.core.clock import SystemClock
+from shoal.delivery.supervised import supervised
 from shoal.errors import UsageError
 from shoal.frontier.retrying import Retrying, RetryingEngine
 from shoal.runs.open_store import open_store
@@ -88,9 +91,8 @@ class WorkerProcess:
             if not self.quiet:
                 what = f"{', '.join(names)} (lanes {', '.join(self.lanes)})"
                 say(f"Working on {what} from {mask_url(self.settings.engine)}. Ctrl-C stops.")
-            looking = (
-                None if queues else asyncio.ensure_future(report_missing_code(engine.reader, [*names, DELIVERIES]))
-            )
+            look = partial(report_missing_code, engine.reader, [*names, DELIVERIES])
+            looking = None if queues else asyncio.ensure_future(supervised("missing code", look, SystemClock()))
             try:
                 await self._worker.run()
             finally:

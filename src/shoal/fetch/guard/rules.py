@@ -14,8 +14,9 @@ from shoal.core.url import host_of
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
-NOT_PUBLIC = "its host is at an address that is not public"
-"""All that a client is told of a name that leads inside: neither the address nor what kind it is."""
+NOT_PUBLIC = "its host is unknown, or at an address that is not public"
+"""All that a client is told of a name that leads inside: neither the address nor what kind it is, nor even that there
+is such a name. One that leads nowhere is told the same, and treated the same."""
 
 _KINDS = {
     "the unspecified address": ("0.0.0.0/32", "::/128"),

@@ -46,7 +46,7 @@ class Lookup:
         try:
             found = [each["host"] for each in await self._resolver.resolve(host, port, socket.AF_UNSPEC)]
         except OSError:
-            raise FetchError("no such host", Blame.HOST) from None
+            raise FetchError(NOT_PUBLIC, Blame.POLICY, permanent=True) from None
         if any(self._guard.refuses_address(address) is not None for address in found):
             raise FetchError(NOT_PUBLIC, Blame.POLICY, permanent=True)
         return found[0]

@@ -75,3 +75,8 @@ class Exits(Protocol):
         the other exits were told still counts for them.
         """
         ...
+
+    async def release_site(self, site: str) -> bool:
+        """Undo what holds a site back by all its exits: rate limits, bans, and that it was found to be down; and the
+        waits of its tasks that were set back by that. The paces stay. False = there is no such site."""
+        ...

@@ -119,12 +119,13 @@ class JobStatus(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> JobState:
-        """Failed is a job that could not begin, or that has nothing done while something died or came too late."""
+        """Failed is a job that could not begin, or was given up; or that has nothing done while something died or came
+        too late."""
         counts = self.counters
         if self.expired:
             return JobState.EXPIRED
         if self.run_state is RunState.CANCELLED:
-            return JobState.CANCELLED
+            return JobState.CANCELLED if self.error is None else JobState.FAILED
         if self.run_state is RunState.FINISHED:
             failed = self.error is not None or (not counts.done and counts.dead + counts.expired > 0)
             return JobState.FAILED if failed else JobState.COMPLETE
@@ -177,8 +178,11 @@ class Jobs(Protocol):
         """
         ...
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        """In one read, up to `most` items of each of these jobs, in the order they were settled. Unknown: absent."""
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
+        """In one read, up to `most` items of each of these jobs, in the order they were settled.
+
+        Absent: unknown jobs, and those whose items are more than `most_bytes` all together.
+        """
         ...
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
@@ -195,6 +199,12 @@ class Jobs(Protocol):
 
     async def clear_callbacks(self, job_ids: Sequence[str]) -> None:
         """These callbacks have been seen to. The second time, and for ids without one: nothing."""
+        ...
+
+    async def give_up(self, queue: str, age: Millis, reason: str) -> Sequence[str]:
+        """Of the first jobs of a queue, a bounded number, those that came `age` ago or earlier and have not ended get
+        this error. Answers their ids: each is to be ended with `Frontier.cancel_run`, and has failed then. A job that
+        was not ended after all is answered again the next time."""
         ...
 
     async def expire(self, remember: Millis) -> Expired:

@@ -18,6 +18,7 @@ from shoal.frontier.postgres.settle import settled_values
 from shoal.frontier.postgres.store.columns import ClaimRequest, Composite, NewNotes, WorkerFields, as_sent, encode
 from shoal.frontier.postgres.store.connections import Connections
 from shoal.frontier.shared.lost_grants import lost_grants
+from shoal.frontier.shared.refusals import storable_only
 
 PATIENCE = 20
 """How often a claim waits for sites that others hold, before it comes back empty."""
@@ -43,7 +44,9 @@ class PostgresClaims:
     async def exchange(self, ask: Ask) -> Granted:
         lost = [] if ask.held is None else lost_grants(ask, await self._leases_of(ask.worker))
         settlements = [*ask.settlements, *lost]
-        rows = await self._call(exchange_values(ask, settlements, patient=False))
+        with storable_only(self._connections.name):
+            values = exchange_values(ask, settlements, patient=False)
+        rows = await self._call(values)
         late: list[int] = []
         if len(rows[-1]["stood"]) < len(settlements):
             stood = set(rows[-1]["stood"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shoal.core.storable import findable
 from shoal.core.task import NO_EXTRA, NewTask
 from shoal.frontier.contract.frontier import Enqueued
 from shoal.frontier.postgres.runs import run_errors
 from shoal.frontier.postgres.store.columns import NewTasks, as_sent, counts, encode, record_reader
 from shoal.frontier.postgres.store.connections import Connections
 from shoal.frontier.shared.endings import names_of, page_of
+from shoal.frontier.shared.refusals import storable_only
 from shoal.frontier.shared.seen import seen_key
 
 _enqueued = record_reader(Enqueued)
@@ -18,7 +20,9 @@ _enqueued = record_reader(Enqueued)
 async def enqueue(connections: Connections, run_id: str, tasks: Sequence[NewTask]) -> Enqueued:
     """The verb `enqueue`. Raises UnknownRun, UsageError if the run was cancelled, BeingMoved."""
     with run_errors(run_id, cancelled=f"Run {run_id!r} was cancelled and takes no more tasks. Start a new run."):
-        return _enqueued(await connections.row("enqueue", connections.now(), run_id, task_columns(tasks)))
+        with storable_only(connections.name):
+            columns = task_columns(tasks)
+        return _enqueued(await connections.row("enqueue", connections.now(), findable(run_id), columns))
 
 
 def task_columns(tasks: Sequence[NewTask]) -> NewTasks:

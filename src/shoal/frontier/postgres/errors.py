@@ -11,6 +11,7 @@ import asyncpg  # type: ignore[import-untyped]
 
 from shoal.errors import EngineBroken, EngineError, EngineFull, EngineRefused, EngineUnavailable, ShoalError
 from shoal.frontier.postgres.store.address import PostgresAddress
+from shoal.frontier.shared.refusals import unstorable
 
 AGAIN = frozenset({"40001", "40P01", "55P03"})
 """The transaction lost against another one and left no trace: it can simply be repeated."""
@@ -20,6 +21,9 @@ FORGOTTEN = frozenset({"26000", "42P05"})
 
 ENDING = ("08", "57P")
 """With such an error, the server closes the connection."""
+
+UNSTORABLE = ("22", "23", "54")
+"""Of a value that cannot be: no such text, out of range, against a rule of its table, too long for an index."""
 
 NO_RUN = "SH404"
 RUN_CANCELLED = "SH410"
@@ -108,11 +112,18 @@ def clear_errors(address: PostgresAddress) -> Iterator[None]:
         raise _of_way(error, address) from error
 
 
+def is_of_value(error: Exception) -> bool:
+    """Whether the driver could not even send a value; nothing has been sent then."""
+    return isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
+
+
 def _of_server(error: asyncpg.PostgresError, address: PostgresAddress) -> Exception:
     state = error.sqlstate or ""
     found = _SENTENCES.get(state)
     if found is None and state.startswith("08"):
         return _lost(address)
+    if found is None and state.startswith(UNSTORABLE):
+        return unstorable(f"PostgreSQL at {address.host}", error)
     if found is None:
         unknown: Exception = error
         return unknown
@@ -125,6 +136,8 @@ def _of_way(error: Exception, address: PostgresAddress) -> Exception:
         return EngineRefused(f"No safe connection to PostgreSQL at {address.host}: {error}. Check sslmode in the URL.")
     if isinstance(error, asyncpg.InternalClientError | asyncio.TimeoutError):
         return _lost(address)
+    if is_of_value(error):
+        return unstorable(f"PostgreSQL at {address.host}", error)
     if isinstance(error, asyncpg.InterfaceError):
         return _lost(address) if "clos" in str(error) or "connection" in str(error) else error
     if isinstance(error, ConnectionRefusedError | FileNotFoundError):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.core.clock import Millis, Moment
+from shoal.core.storable import findable
 from shoal.core.task import Policy
 from shoal.frontier.contract.exits import ExitRecord, NewExit
 from shoal.frontier.postgres.store.columns import SiteRules, encode
@@ -52,3 +53,6 @@ class PostgresExits:
 
     async def release(self, name: str, site: str | None = None) -> None:
         await self._connections.rows("release_exit", self._connections.now(), name, site)
+
+    async def release_site(self, site: str) -> bool:
+        return bool(await self._connections.value("release_site", self._connections.now(), findable(site)))

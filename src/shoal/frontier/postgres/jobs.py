@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shoal.core.clock import Clock, Millis, Moment
+from shoal.core.storable import findable, is_storable
 from shoal.frontier.contract.frontier import Counters
 from shoal.frontier.contract.jobs import (
     ANY,
@@ -26,6 +27,7 @@ from shoal.frontier.postgres.store.connections import Connections
 from shoal.frontier.shared.item_rows import items_by_job
 from shoal.frontier.shared.job_batch import groups_of, kinds_of
 from shoal.frontier.shared.job_status import StoredJob, newest_first
+from shoal.frontier.shared.refusals import storable_only
 from shoal.frontier.shared.repeated_jobs import apart_from_repeats
 
 MOST_ROWS = 5000
@@ -45,21 +47,25 @@ class PostgresJobs:
         different, answers = apart_from_repeats(jobs)
         if not different:
             return []
-        rows = await self._connections.rows("submit_jobs", self._now(), *_job_columns(different))
+        with storable_only(self._connections.name):
+            columns = _job_columns(different)
+        rows = await self._connections.rows("submit_jobs", self._now(), *columns)
         return answers([_submitted(*row) for row in rows])
 
     async def statuses(self, known: Mapping[str, int]) -> Sequence[JobStatus]:
+        known = {job_id: version for job_id, version in known.items() if is_storable(job_id)}
         if not known:
             return []
         rows = await self._connections.rows("read_jobs", self._now(), list(known), list(known.values()))
         return [_status(*row) for row in rows]
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        rows = await self._connections.rows("read_results", self._now(), list(job_ids))
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
+        asked = list(filter(is_storable, job_ids))
+        rows = await self._connections.rows("read_results", self._now(), asked, most_bytes)
         return items_by_job(rows, most)
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
-        found = await self._connections.rows("find_jobs", owner, before, limit)
+        found = await self._connections.rows("find_jobs", None if owner is None else findable(owner), before, limit)
         return newest_first(await self.statuses({row[0]: ANY for row in found}))
 
     async def backlogs(self) -> Sequence[Backlog]:
@@ -69,7 +75,11 @@ class PostgresJobs:
         return [Callback(*row) for row in await self._connections.rows("read_callbacks", limit)]
 
     async def clear_callbacks(self, job_ids: Sequence[str]) -> None:
-        await self._connections.rows("clear_callbacks", list(job_ids))
+        await self._connections.rows("clear_callbacks", list(filter(is_storable, job_ids)))
+
+    async def give_up(self, queue: str, age: Millis, reason: str) -> Sequence[str]:
+        rows = await self._connections.rows("give_up_jobs", self._now(), queue, age, reason, MOST_JOBS)
+        return [row[0] for row in rows]
 
     async def expire(self, remember: Millis) -> Expired:
         return Expired(*await self._connections.row("expire_jobs", self._now(), remember, MOST_JOBS, MOST_ROWS))
@@ -85,13 +95,13 @@ class PostgresRegistry:
         self._connections = connections
 
     async def records(self, kind: str) -> Mapping[str, bytes]:
-        return dict(await self._connections.rows("read_records", kind))
+        return dict(await self._connections.rows("read_records", findable(kind)))
 
     async def put_record(self, kind: str, name: str, body: bytes) -> None:
         await self._connections.rows("write_record", kind, name, body)
 
     async def remove_record(self, kind: str, name: str) -> bool:
-        return bool(await self._connections.value("delete_record", kind, name))
+        return bool(await self._connections.value("delete_record", findable(kind), findable(name)))
 
 
 def _job_columns(jobs: Sequence[NewJob]) -> tuple[Composite | list[int], ...]:

@@ -9,6 +9,7 @@ import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
 from shoal.core.clock import Clock, Moment
+from shoal.core.storable import findable, is_storable
 from shoal.errors import UnknownRun
 from shoal.frontier.contract.frontier import Counters, Run
 from shoal.frontier.contract.reader import (
@@ -44,13 +45,13 @@ class PostgresReader:
         return [_run(*row) for row in await self._connections.rows("read_runs", None)]
 
     async def run(self, run_id: str) -> Run:
-        rows = await self._connections.rows("read_runs", run_id)
+        rows = await self._look("read_runs", run_id)
         if not rows:
             raise UnknownRun(run_id)
         return _run(*rows[0])
 
     async def items(self, run_id: str, cursor: int = 0, limit: int = 1000) -> ItemPage:
-        rows = await self._of_run(run_id, "read_items", self._now(), run_id, cursor, ROWS_AT_MOST)
+        rows = await self._of_run(run_id, "read_items", self._now(), run_id, cursor, min(limit, ROWS_AT_MOST))
         return item_page(rows, limit)
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:
@@ -67,21 +68,21 @@ class PostgresReader:
         return [SiteRecord(*row) for row in await self._connections.rows("read_sites", self._now(), limit, None)]
 
     async def sites_of(self, queue: str, limit: int = 100) -> Sequence[SiteRecord]:
-        rows = await self._connections.rows("read_sites_of_queue", self._now(), limit, queue)
+        rows = await self._look("read_sites_of_queue", self._now(), limit, queue)
         return [SiteRecord(*row) for row in rows]
 
     async def site(self, site: str) -> SiteRecord | None:
-        rows = await self._connections.rows("read_sites", self._now(), 1, site)
+        rows = await self._look("read_sites", self._now(), 1, site)
         return SiteRecord(*rows[0]) if rows else None
 
     async def slots(self, site: str) -> Sequence[SlotRecord]:
-        return [SlotRecord(*row) for row in await self._connections.rows("read_slots", self._now(), site)]
+        return [SlotRecord(*row) for row in await self._look("read_slots", self._now(), site)]
 
     async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
-        return await find_page(self._connections, self._now(), site, url, seen_key(key), run_id)
+        return await find_page(self._look, self._now(), site, url, seen_key(key), run_id)
 
     async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
-        rows = await self._connections.rows("read_notes", stream, cursor, limit)
+        rows = await self._look("read_notes", stream, cursor, limit)
         return NotePage([body for _, body in rows], rows[-1][0] if rows else cursor)
 
     async def now(self) -> Moment:
@@ -89,14 +90,19 @@ class PostgresReader:
 
     async def cached(self, keys: Sequence[str]) -> dict[str, bytes]:
         """What the cache holds under these keys, as far as its time is not over."""
-        return dict(await self._connections.rows("read_cache", self._now(), list(keys)))
+        return dict(await self._connections.rows("read_cache", self._now(), list(filter(is_storable, keys))))
+
+    async def _look(self, function: str, *values: Any) -> list[Any]:
+        """What a function answers that only looks. What no store can hold is looked for as what nothing is called."""
+        asked = [findable(value) if isinstance(value, str) else value for value in values]
+        return await self._connections.rows(function, *asked)
 
     def _now(self) -> Moment | None:
         return self._clock.now() if self._clock else None
 
     async def _of_run(self, run_id: str, function: str, *values: Any) -> list[Any]:
         try:
-            return await self._connections.rows(function, *values)
+            return await self._look(function, *values)
         except asyncpg.PostgresError as error:
             if error.sqlstate == NO_RUN:
                 raise UnknownRun(run_id) from None

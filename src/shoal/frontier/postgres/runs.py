@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
+from shoal.core.storable import findable
 from shoal.errors import BeingMoved, UnknownRun, UsageError
 from shoal.frontier.contract.frontier import NewRun, Run
 from shoal.frontier.postgres.errors import NO_RUN, RUN_ARRIVING, RUN_CANCELLED, RUN_LEAVING
@@ -49,7 +50,8 @@ class PostgresRuns:
 
     async def _of_run(self, run_id: str, function: str, *values: Any, cancelled: str = "") -> Any:
         with run_errors(run_id, cancelled=cancelled):
-            return await self._connections.value(function, *values)
+            asked = [findable(value) if value is run_id else value for value in values]
+            return await self._connections.value(function, *asked)
 
 
 @contextmanager

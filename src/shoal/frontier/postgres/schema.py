@@ -12,7 +12,7 @@ from shoal.frontier.postgres.store.connections import Connections
 from shoal.frontier.postgres.store.statements import FUNCTIONS, LOOKS, PLANNED, STATEMENTS, TYPES, VERBS
 from shoal.frontier.shared.versions import steps
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 OLDEST_SERVER = 130000
 _LOCK = 0x53484F41  # "SHOA"
 

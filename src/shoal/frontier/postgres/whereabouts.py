@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from shoal.core.clock import Moment
 from shoal.core.task import RunState, State
 from shoal.frontier.contract.reader import Whereabouts
-from shoal.frontier.postgres.store.connections import Connections
 from shoal.frontier.shared.endings import last_of, names_of
 from shoal.frontier.shared.whereabouts_rows import PageInRun, TaskOfPage
 
@@ -16,10 +16,10 @@ LEASED, DEAD_LETTER, ENDED = 2, 4, 5
 
 
 async def find_page(
-    connections: Connections, now: Moment | None, site: str, url: str, key: bytes, run_id: str | None
+    look: Callable[..., Awaitable[list[Any]]], now: Moment | None, site: str, url: str, key: bytes, run_id: str | None
 ) -> list[Whereabouts]:
     """Its place in each run that has seen its key (as `shoal.frontier.shared.seen` makes it), newest run first."""
-    rows = await connections.rows("read_whereabouts", now, site, url, list(names_of(url)), key, run_id)
+    rows = await look("read_whereabouts", now, site, url, list(names_of(url)), key, run_id)
     found: dict[str, list[Whereabouts]] = {}
     for row in rows:
         place = _place(*row)

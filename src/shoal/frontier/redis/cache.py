@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from shoal.core.notes import Entry
+from shoal.core.storable import is_storable
 from shoal.frontier.redis.codec.notes import entry_rows, home_of
 from shoal.frontier.redis.store.client import RedisStore
 
@@ -17,7 +18,7 @@ class RedisCache:
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         apart: dict[int, list[str]] = {}
-        for key in keys:
+        for key in filter(is_storable, keys):
             apart.setdefault(self._store.partition_of(home_of(key)), []).append(key)
         found: dict[str, bytes] = {}
         for partition, some in apart.items():

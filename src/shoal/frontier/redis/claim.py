@@ -19,6 +19,7 @@ from shoal.frontier.redis.codec.settlements import HERE, settlement_groups
 from shoal.frontier.redis.settle import RedisSettling
 from shoal.frontier.redis.store.client import RedisStore
 from shoal.frontier.shared.lost_grants import lost_grants
+from shoal.frontier.shared.refusals import storable_only
 
 LEASES_AT_MOST = 2000
 """How many leases of some workers are looked for, about."""
@@ -39,7 +40,8 @@ class RedisClaims:
         settlements = [*ask.settlements, *lost]
         if self._store.partitions > 1:
             return await self._exchange_with_all(ask, settlements)
-        rows = settlement_groups(settlements, _here)
+        with storable_only(self._store.name):
+            rows = settlement_groups(settlements, _here)
         answer = await self.exchange_with(0, ask, rows, ask.want, ask.notes)
         late = [ask.settlements[place - 1].token for place in answer.late if place <= len(ask.settlements)]
         return Granted(answer.granted(), answer.now, answer.wake_at, answer.left, late)

@@ -10,12 +10,14 @@ from shoal.frontier.contract.frontier import Enqueued
 from shoal.frontier.redis.codec.tasks import task_groups
 from shoal.frontier.redis.store.client import RedisStore
 from shoal.frontier.redis.store.partitions import Partitions
+from shoal.frontier.shared.refusals import storable_only
 
 
 async def enqueue(store: RedisStore, partitions: Partitions, run_id: str, tasks: Sequence[NewTask]) -> Enqueued:
     """Accept tasks. Raises UnknownRun, UsageError if the run was cancelled, BeingMoved if it is between two stores."""
     accepted = 0
-    apart = {partition: task_groups(some) for partition, some in _apart(store, tasks).items()}
+    with storable_only(store.name):
+        apart = {partition: task_groups(some) for partition, some in _apart(store, tasks).items()}
     for partition, groups in apart.items():
         state, number = await partitions.enqueue(partition, run_id, groups)
         if state == "cancelled":

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from shoal.core.clock import Millis, Moment
+from shoal.core.storable import findable
 from shoal.frontier.contract.exits import ExitRecord, NewExit
 from shoal.frontier.redis.codec.encoding import encode, opaque
 from shoal.frontier.redis.store.client import RedisStore
@@ -71,6 +72,14 @@ class RedisExits:
         for partition in partitions:
             while await self._store.call("release_exit", partition, {"exit": name, "site": site}):
                 pass
+
+    async def release_site(self, site: str) -> bool:
+        cursor = b"0"
+        while True:
+            asked = {"site": findable(site), "cursor": cursor.decode()}
+            cursor = await self._store.call("release_site", self._store.partition_of(site), asked)
+            if cursor in (None, b"0"):
+                return cursor is not None
 
     async def judge(self, failed: Sequence[str], well: Sequence[str], heard_by: int) -> None:
         """Tell all partitions but the one that has heard it which exits failed and which work."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from shoal.core.clock import Millis
+from shoal.core.storable import findable, is_storable
 from shoal.core.task import NewTask, RunState
 from shoal.frontier.contract.frontier import Counters
 from shoal.frontier.contract.jobs import ANY, LATELY, Backlog, Callback, Expired, JobStatus, NewJob, Submitted
@@ -25,6 +26,7 @@ from shoal.frontier.redis.codec.tasks import task_groups
 from shoal.frontier.redis.store.client import RedisStore
 from shoal.frontier.redis.store.partitions import Partitions
 from shoal.frontier.shared.job_status import may_have_expired, newest_first, whole_version
+from shoal.frontier.shared.refusals import storable_only
 from shoal.frontier.shared.repeated_jobs import apart_from_repeats
 
 MOST_JOBS = 500
@@ -46,8 +48,10 @@ class RedisJobs:
         different, answers = apart_from_repeats(jobs)
         if not different:
             return []
-        apart = [self._apart(job.tasks) for job in different]
-        answer = await self._store.call("submit_jobs", 0, job_question(different, apart))
+        with storable_only(self._store.name):
+            apart = [self._apart(job.tasks) for job in different]
+            question = job_question(different, apart)
+        answer = await self._store.call("submit_jobs", 0, question)
         now, admitted = decode_admitted(answer)
         if self._store.partitions > 1:
             await self._deliver(now, different, apart, admitted)
@@ -56,6 +60,7 @@ class RedisJobs:
     async def statuses(self, known: Mapping[str, int]) -> Sequence[JobStatus]:
         """What a partition has counted of a job is a number there, by id: of those that did not change, no more is
         read. Only time makes results expire: jobs that have ended are always looked at."""
+        known = {job_id: version for job_id, version in known.items() if is_storable(job_id)}
         asked = [job_id for job_id, version in known.items() if version == ANY]
         watched = {job_id: version for job_id, version in known.items() if version != ANY}
         versions = await self._versions(list(watched))
@@ -67,21 +72,27 @@ class RedisJobs:
         found = await self._read(asked)
         return [status for status in found if status.version != known[status.job_id]]
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
         results: dict[str, list[Item]] = {}
+        job_ids = list(filter(is_storable, job_ids))
+        left = dict.fromkeys(job_ids, most_bytes)
         for partition in range(self._store.partitions):
             for some in _parts(job_ids, JOBS_AT_ONCE):
-                rows = await self._store.call("read_results", partition, {"ids": some, "most": most})
-                for job_id, batches in zip(some, rows, strict=True):
+                asked = {"ids": some, "most": most, "bytes": [max(left[job_id], 0) for job_id in some]}
+                rows = await self._store.call("read_results", partition, asked)
+                for job_id, (size, batches) in zip(some, rows, strict=True):
+                    left[job_id] -= size
                     if batches is None or (partition and job_id not in results):
                         continue
                     items = results.setdefault(job_id, [])
                     for batch in batches:
                         items += stored_items(batch)[: most - len(items)]
-        return results
+        return {job_id: items for job_id, items in results.items() if left[job_id] >= 0}
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
-        found = await self._store.call("find_jobs", 0, {"owner": owner, "before": before, "most": limit})
+        found = await self._store.call(
+            "find_jobs", 0, {"owner": None if owner is None else findable(owner), "before": before, "most": limit}
+        )
         return newest_first(await self._read([job_id.decode() for job_id in found]))
 
     async def backlogs(self) -> Sequence[Backlog]:
@@ -93,7 +104,11 @@ class RedisJobs:
         return [Callback(job_id.decode(), body) for job_id, body in rows]
 
     async def clear_callbacks(self, job_ids: Sequence[str]) -> None:
-        await self._store.call("clear_callbacks", 0, {"ids": list(job_ids)})
+        await self._store.call("clear_callbacks", 0, {"ids": list(filter(is_storable, job_ids))})
+
+    async def give_up(self, queue: str, age: Millis, reason: str) -> Sequence[str]:
+        asked = {"queue": queue, "age": age, "reason": reason, "most": MOST_JOBS}
+        return [job_id.decode() for job_id in await self._store.call("give_up_jobs", 0, asked)]
 
     async def expire(self, remember: Millis) -> Expired:
         """What is gone leaves the first partition first, what is forgotten leaves it last: so if this is cut short,
@@ -187,14 +202,14 @@ class RedisRegistry:
         self._store = store
 
     async def records(self, kind: str) -> Mapping[str, bytes]:
-        found = await self._store.command("HGETALL", f"{self._store.tag(0)}:rec:{kind}")
+        found = await self._store.command("HGETALL", f"{self._store.tag(0)}:rec:{findable(kind)}")
         return {name.decode(): body for name, body in found.items()}
 
     async def put_record(self, kind: str, name: str, body: bytes) -> None:
         await self._store.call("write_record", 0, {"kind": kind, "name": name, "body": opaque(body)})
 
     async def remove_record(self, kind: str, name: str) -> bool:
-        return bool(await self._store.call("remove_record", 0, {"kind": kind, "name": name}))
+        return bool(await self._store.call("remove_record", 0, {"kind": findable(kind), "name": findable(name)}))
 
 
 def _parts(job_ids: Sequence[str], size: int) -> Iterable[Sequence[str]]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from shoal.core.clock import Moment
+from shoal.core.storable import findable
 from shoal.core.task import lane_and_pool
 from shoal.errors import UnknownRun
 from shoal.frontier.contract.frontier import Counters, Duties, Run, WorkerInfo
@@ -66,7 +67,7 @@ class RedisReader:
         return found
 
     async def run(self, run_id: str) -> Run:
-        run = await self._run({"run": run_id})
+        run = await self._run({"run": findable(run_id)})
         if run is None:
             raise UnknownRun(run_id)
         return run
@@ -78,7 +79,7 @@ class RedisReader:
             shift = partition * POSITION_BITS
             position = cursor >> shift & (1 << POSITION_BITS) - 1
             while len(items) < limit:
-                question = {"run": run_id, "cursor": position, "most": min(PAGE, limit - len(items))}
+                question = {"run": findable(run_id), "cursor": position, "most": min(PAGE, limit - len(items))}
                 answer = await self._store.call("read_items", partition, question)
                 if answer is None:
                     if not partition:
@@ -98,7 +99,7 @@ class RedisReader:
         return ItemPage(items, cursor if found else None)
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:
-        question = {"run": run_id, "after": after, "most": limit}
+        question = {"run": findable(run_id), "after": after, "most": limit}
         answers = await asyncio.gather(
             *(self._store.call("read_dead", partition, question) for partition in range(self._store.partitions))
         )
@@ -136,7 +137,7 @@ class RedisReader:
         return await self._first_sites(limit, None, _by_waiting)
 
     async def sites_of(self, queue: str, limit: int = 100) -> Sequence[SiteRecord]:
-        return await self._first_sites(limit, queue, _by_work)
+        return await self._first_sites(limit, findable(queue), _by_work)
 
     async def _first_sites(
         self, limit: int, queue: str | None, order: Callable[[SiteRecord], tuple[int | str, ...]]
@@ -146,7 +147,7 @@ class RedisReader:
         for partition in range(self._store.partitions):
             cursor = "0"
             while True:
-                question = {"cursor": cursor, "queue": queue or False}
+                question = {"cursor": cursor, "queue": False if queue is None else queue}
                 cursor, rows = _sites(await self._store.call("read_sites", partition, question))
                 best = heapq.nsmallest(limit, [*best, *(_site_record(row) for row in rows)], key=order)
                 if cursor == "0":
@@ -164,8 +165,8 @@ class RedisReader:
     async def whereabouts(self, site: str, url: str, key: bytes, run_id: str | None = None) -> Sequence[Whereabouts]:
         """What waits aside (for its own time, or for its run) is not kept by site: there all of it is looked through,
         if the site has any."""
-        search = Search(self._store, site, url)
-        numbers = await search.runs(key, run_id)
+        search = Search(self._store, findable(site), findable(url))
+        numbers = await search.runs(key, None if run_id is None else findable(run_id))
         live = await search.live(await self.now()) if numbers else {}
         found = []
         for number in numbers:
@@ -177,7 +178,7 @@ class RedisReader:
         return found
 
     async def notes(self, stream: str, cursor: int = 0, limit: int = 1000) -> NotePage:
-        question = {"stream": stream, "cursor": cursor, "most": limit}
+        question = {"stream": findable(stream), "cursor": cursor, "most": limit}
         last, bodies = await self._store.call("read_notes", self._store.partition_of(stream), question)
         return NotePage(bodies, last if bodies else cursor)
 
@@ -186,7 +187,7 @@ class RedisReader:
         return moment
 
     async def _look_at(self, site: str) -> tuple[_SiteRow | bool, list[_SlotRow]]:
-        return _site(await self._store.call("read_site", self._store.partition_of(site), {"site": site}))
+        return _site(await self._store.call("read_site", self._store.partition_of(site), {"site": findable(site)}))
 
     async def _add_held(self, partition: int, tasks: dict[str, list[HeldTask]]) -> None:
         """What workers have in hand in one partition, by looking through all leases, some hundred at a time."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from shoal.core.storable import findable
 from shoal.core.task import RunState
 from shoal.errors import BeingMoved, UnknownRun, UsageError
 from shoal.frontier.contract.frontier import NewRun, Run
@@ -60,7 +61,7 @@ class RedisRuns:
             some = None if tasks is None else [task for task in tasks if task % self._store.partitions == partition]
             more = True
             while more:
-                answer = await self._store.call(script, partition, {"run": run_id, "tasks": some})
+                answer = await self._store.call(script, partition, {"run": findable(run_id), "tasks": some})
                 if answer is None:
                     break
                 known = True

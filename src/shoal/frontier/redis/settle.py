@@ -12,6 +12,7 @@ from shoal.frontier.redis.codec.settlements import HERE, settlement_groups
 from shoal.frontier.redis.exits import RedisExits
 from shoal.frontier.redis.store.client import RedisStore
 from shoal.frontier.redis.store.partitions import Partitions
+from shoal.frontier.shared.refusals import storable_only
 
 
 class RedisSettling:
@@ -29,7 +30,8 @@ class RedisSettling:
             target = self._store.partition_of(site)
             return HERE if target == home else target
 
-        return settlement_groups(settlements, partition_of)
+        with storable_only(self._store.name):
+            return settlement_groups(settlements, partition_of)
 
     async def keep_notes(self, notes: Sequence[Note]) -> None:
         apart: dict[int, list[Note]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from shoal.core.notes import Entry
+from shoal.core.storable import is_storable
 from shoal.frontier.sqlite.reader import SqliteReader
 from shoal.frontier.sqlite.store.transaction import Transaction, encode
 from shoal.frontier.sqlite.store.writer import Writer
@@ -18,7 +19,7 @@ class SqliteCache:
         self._reader = reader
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        asked = encode(keys).decode()
+        asked = encode(list(filter(is_storable, keys))).decode()
         return dict(await self._reader.rows("read_cache", keys=asked, now=await self._reader.now()))
 
     async def put(self, entries: Sequence[Entry]) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from shoal.errors import EngineBroken, EngineError, EngineFull, EngineRefused, EngineUnavailable
+from shoal.frontier.shared.refusals import UNENCODABLE, unstorable
 
 SMALLEST_ROOM = 65_536
 
+UNSTORABLE = frozenset({sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT})
 _PRIMARY = 0xFF
 _SENTENCES: Final[dict[int, tuple[type[EngineError], str]]] = {
     sqlite3.SQLITE_FULL: (
@@ -50,8 +52,12 @@ def clear_errors(path: Path) -> Iterator[None]:
     """What SQLite raises about the file at `path` is raised as an EngineError; what is a fault of ours, as it is."""
     try:
         yield
+    except UNENCODABLE as error:
+        raise unstorable(str(path), error) from error
     except sqlite3.Error as error:
         code = primary_code(error)
+        if code in UNSTORABLE or isinstance(error, sqlite3.DataError):
+            raise unstorable(str(path), error) from error
         if code not in _SENTENCES:
             raise
         if code == sqlite3.SQLITE_IOERR and _is_full(path):

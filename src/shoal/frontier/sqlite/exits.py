@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.core.clock import Millis
+from shoal.core.storable import findable
 from shoal.core.task import Policy
 from shoal.frontier.contract.exits import ExitRecord, NewExit
 from shoal.frontier.sqlite.enqueue import know_sites
@@ -47,6 +48,21 @@ class SqliteExits:
 
     async def release(self, name: str, site: str | None = None) -> None:
         await self._writer.call(lambda tx: _release(tx, name, site))
+
+    async def release_site(self, site: str) -> bool:
+        return await self._writer.call(lambda tx: _release_site(tx, site))
+
+
+def _release_site(tx: Transaction, site: str) -> bool:
+    number = tx.value("find_site_number", site=findable(site))
+    if number is None:
+        return False
+    tx.run("free_slots_at", site=number)
+    tx.run("end_limits_at", site=number)
+    tx.run("open_limited_sites", sites=[number])
+    tx.run("end_setbacks", site=number, now=tx.now)
+    come_as_early(tx, {number: tx.now})
+    return True
 
 
 def _ban(tx: Transaction, name: str, wait: Millis, site: str | None) -> None:

@@ -58,3 +58,21 @@ UPDATE slot_limit SET probing = 0, probe = 0 WHERE exit = :exit AND site IN (SEL
 -- name: open_limited_sites
 -- These sites are not blocked over all their exits.
 UPDATE site_limit SET blocked_until = 0 WHERE site IN (SELECT value FROM json_each(:sites))
+
+-- name: find_site_number
+-- The number of a site.
+SELECT id FROM site WHERE key = :site
+
+-- name: free_slots_at
+-- The slots of this site that were limited or banned may be used, as far as that is concerned.
+UPDATE slot SET blocked_until = 0
+WHERE site = :site AND exit IN (SELECT x.exit FROM slot_limit AS x WHERE x.site = :site)
+
+-- name: end_limits_at
+-- No request needs to go first at this site.
+UPDATE slot_limit SET probing = 0, probe = 0 WHERE site = :site
+
+-- name: end_setbacks
+-- Tasks of this site that wait because it limited them, or was down, wait no longer.
+UPDATE task SET not_before = :now
+WHERE site = :site AND state IN (1, 3) AND state = 1 AND not_before > :now AND instr(extra, '"set_back_since":') > 0

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from shoal.core.clock import Millis, Moment
+from shoal.core.storable import findable, is_storable
 from shoal.core.task import RunState
 from shoal.frontier.contract.frontier import Counters
 from shoal.frontier.contract.jobs import (
@@ -54,9 +55,9 @@ class SqliteJobs:
     async def statuses(self, known: Mapping[str, int]) -> Sequence[JobStatus]:
         return await self._reader.look(lambda look, now: _statuses(look, now, known))
 
-    async def results(self, job_ids: Sequence[str], most: int) -> Mapping[str, Sequence[Item]]:
-        asked = encode(job_ids).decode()
-        return items_by_job(await self._reader.rows("read_results", ids=asked, now=await self._reader.now()), most)
+    async def results(self, job_ids: Sequence[str], most: int, most_bytes: int) -> Mapping[str, Sequence[Item]]:
+        asked, now = encode(list(filter(is_storable, job_ids))).decode(), await self._reader.now()
+        return items_by_job(await self._reader.rows("read_results", ids=asked, now=now, bytes=most_bytes), most)
 
     async def listed(self, owner: str | None, before: int | None = None, limit: int = 100) -> Sequence[JobStatus]:
         return await self._reader.look(lambda look, now: _listed(look, now, owner, before, limit))
@@ -70,7 +71,15 @@ class SqliteJobs:
         return await self._reader.look(lambda look, _: [Callback(*row) for row in look("read_callbacks", limit=limit)])
 
     async def clear_callbacks(self, job_ids: Sequence[str]) -> None:
-        await self._writer.call(lambda tx: tx.run("clear_callbacks", ids=list(job_ids)))
+        await self._writer.call(lambda tx: tx.run("clear_callbacks", ids=list(filter(is_storable, job_ids))))
+
+    async def give_up(self, queue: str, age: Millis, reason: str) -> Sequence[str]:
+        return await self._writer.call(
+            lambda tx: [
+                row[0]
+                for row in tx.table("give_up_jobs", queue=queue, before=tx.now - age, reason=reason, most=MOST_JOBS)
+            ]
+        )
 
     async def expire(self, remember: Millis) -> Expired:
         return await self._writer.call(lambda tx: _expire(tx, remember))
@@ -90,7 +99,9 @@ class SqliteRegistry:
         await self._writer.call(lambda tx: tx.run("write_record", kind=kind, name=name, body=body))
 
     async def remove_record(self, kind: str, name: str) -> bool:
-        return bool(await self._writer.call(lambda tx: tx.run("delete_record", kind=kind, name=name)))
+        return bool(
+            await self._writer.call(lambda tx: tx.run("delete_record", kind=findable(kind), name=findable(name)))
+        )
 
 
 def _submit(tx: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
@@ -155,7 +166,8 @@ def _create(tx: Transaction, job: NewJob, queue: str) -> None:
 
 
 def _statuses(look: Look, now: Moment, known: Mapping[str, int]) -> list[JobStatus]:
-    rows = look("read_jobs", known=encode(known).decode(), now=now)
+    asked = {job_id: version for job_id, version in known.items() if is_storable(job_id)}
+    rows = look("read_jobs", known=encode(asked).decode(), now=now)
     queues: dict[str, list[int]] = {}
     return [_status(look, queues, row) for row in rows]
 

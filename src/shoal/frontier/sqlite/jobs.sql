@@ -80,11 +80,12 @@ ORDER BY b.run DESC
 LIMIT :limit
 
 -- name: read_results
--- The items of jobs whose results are still there; a row without an item for one that has none.
+-- The items of jobs whose results are still there, and not too large; a row without an item for one that has none.
 SELECT r.run_id, i.url, i.grouping, i.body
 FROM json_each(:ids) AS k
 CROSS JOIN run AS r ON r.run_id = k.value AND r.is_job AND (r.results_until IS NULL OR r.results_until > :now)
 LEFT JOIN item AS i ON i.run = r.id
+WHERE (SELECT coalesce(sum(length(body)), 0) FROM item WHERE run = r.id) <= :bytes
 ORDER BY k.key, i.id
 
 -- name: read_backlogs
@@ -109,6 +110,17 @@ LIMIT :limit
 -- The owners of these jobs have been told.
 UPDATE job SET callback = NULL
 WHERE run IN (SELECT r.id FROM json_each(:ids) AS j CROSS JOIN run AS r ON r.run_id = j.value)
+
+-- name: give_up_jobs
+-- The first jobs of a queue that came before a moment and have not ended are told why they will be.
+UPDATE job SET error = :reason
+WHERE run IN (
+    SELECT w.id FROM (
+        SELECT r.id, r.created_at FROM run AS r WHERE r.is_job AND r.ended_at IS NULL AND r.queue = :queue
+        ORDER BY r.id LIMIT :most
+    ) AS w
+    WHERE w.created_at <= :before)
+RETURNING (SELECT r.run_id FROM run AS r WHERE r.id = job.run)
 
 -- name: find_expired_jobs
 -- Jobs whose results have had their time. One that was cancelled waits until its last task has ended.

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from shoal.core.clock import Clock, Moment
+from shoal.core.storable import findable
 from shoal.errors import UnknownRun
 from shoal.frontier.contract.frontier import Counters, Run
 from shoal.frontier.contract.reader import (
@@ -32,6 +33,9 @@ from shoal.frontier.shared.worker_rows import worker_record
 from shoal.frontier.sqlite.errors import clear_errors
 from shoal.frontier.sqlite.store.statements import STATEMENTS
 from shoal.frontier.sqlite.whereabouts import Look, find_page
+
+BATCHES_AT_MOST = 500
+"""Rows that are read for one page of items."""
 
 Answer = TypeVar("Answer")
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -57,8 +61,8 @@ class SqliteReader:
         return _run(rows[0])
 
     async def items(self, run_id: str, cursor: int = 0, limit: int = 1000) -> ItemPage:
-        rows = await self.rows("read_items", run=await self._number(run_id), cursor=cursor, now=self._clock.now())
-        return item_page(rows, limit)
+        run, most = await self._number(run_id), min(limit, BATCHES_AT_MOST)
+        return item_page(await self.rows("read_items", run=run, cursor=cursor, now=self._clock.now(), most=most), limit)
 
     async def dead(self, run_id: str, after: int = 0, limit: int = 1000) -> Sequence[DeadLetter]:
         rows = await self.rows("read_dead", run=await self._number(run_id), after=after, limit=limit)
@@ -102,7 +106,7 @@ class SqliteReader:
         """Ask several statements about one moment."""
 
         def look(statement: str, **values: Any) -> list[Any]:
-            return self._connection.execute(STATEMENTS[statement], values).fetchall()
+            return self._connection.execute(STATEMENTS[statement], _sought(values)).fetchall()
 
         def asked() -> Answer:
             self._connection.execute("BEGIN")
@@ -124,7 +128,9 @@ class SqliteReader:
 
     async def rows(self, statement: str, **values: Any) -> list[Any]:
         """What a statement that only looks answers."""
-        return await self._in_thread(lambda: self._connection.execute(STATEMENTS[statement], values).fetchall())
+        return await self._in_thread(
+            lambda: self._connection.execute(STATEMENTS[statement], _sought(values)).fetchall()
+        )
 
     async def _in_thread(self, look: Callable[[], Answer]) -> Answer:
         def locked() -> Answer:
@@ -132,6 +138,11 @@ class SqliteReader:
                 return look()
 
         return await asyncio.to_thread(locked)
+
+
+def _sought(values: dict[str, Any]) -> dict[str, Any]:
+    """What no store can hold is looked for as what nothing is called."""
+    return {name: findable(value) if type(value) is str else value for name, value in values.items()}
 
 
 def _named(kind: type[Record], row: Sequence[Any]) -> Record:

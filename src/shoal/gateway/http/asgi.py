@@ -8,22 +8,24 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
-from shoal.gateway.http.answer import Answer, Problem
+from shoal.gateway.http.answer import Answer, Problem, unavailable
+from shoal.gateway.http.caller import ClientGone
 
 BODY_WITHIN = 30.0
 """Seconds after which a body must be there."""
 
+MOST_HELD = 64 * 1024 * 1024
+"""Bytes of bodies that one process holds before they are whole."""
+
+CLOSE = (b"connection", b"close")
+
 HEARD_OUT_FOR = 5.0
 MOST_HEARD_OUT = 64 * 1024 * 1024
-"""Seconds and bytes for which a client is heard out whose body is too large."""
+"""Seconds and bytes for which a client is heard out whose answer is known before it has said all."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-
-class ClientGone(Exception):
-    """The client hung up before it had said everything."""
 
 
 def header(scope: Scope, name: bytes) -> str | None:
@@ -46,51 +48,70 @@ def query(scope: Scope) -> dict[str, str]:
     return {name: values[-1] for name, values in found.items()}
 
 
-async def read_body(scope: Scope, receive: Receive, most: int, within: float = BODY_WITHIN) -> bytes:
-    """The whole body. Raises Problem 413 as soon as it is clear that it is larger than `most`, 408 if it has not come
-    `within` so many seconds, and ClientGone."""
-    announced = header(scope, b"content-length")
-    if announced is not None and announced.isdigit() and int(announced) > most:
-        raise too_large(most)
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message["type"] == "http.request" and message.get("more_body"):
+class UnfinishedBodies:
+    """Bodies that come in parts, of all clients together: bounded."""
+
+    def __init__(self, most: int = MOST_HELD) -> None:
+        self._most = most
+        self._held = 0
+
+    async def read_on(self, receive: Receive, begun: bytes, most: int) -> bytes:
+        """A body of which the beginning is here. Raises Problem 413 and 503, and ClientGone."""
+        parts = [begun]
+        size = len(begun)
+        self._held += size
         try:
-            async with asyncio.timeout(within):
-                return await _read_on(receive, body, most)
-        except TimeoutError:
-            raise Problem(
-                408, "body-too-slow", f"A body must be there within {within:.0f} seconds.",
-                headers=((b"connection", b"close"),),
-            ) from None  # fmt: skip
-    if message["type"] != "http.request":
-        raise ClientGone
-    if len(body) > most:
+            more = True
+            while more:
+                if size > most:
+                    raise too_large(most)
+                if self._held > self._most:
+                    raise unavailable("overloaded", "More is being sent than this process can hold.", 2)
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise ClientGone
+                part = message.get("body", b"")
+                parts.append(part)
+                size += len(part)
+                self._held += len(part)
+                more = message.get("more_body", False)
+            if size > most:
+                raise too_large(most)
+            return b"".join(parts)
+        finally:
+            self._held -= size
+
+
+async def read_body(
+    scope: Scope,
+    receive: Receive,
+    most: int,
+    within: float = BODY_WITHIN,
+    unfinished: UnfinishedBodies | None = None,
+) -> bytes:
+    """The whole body. Raises Problem 413 as soon as it is clear that it is larger than `most`, 408 if it has not come
+    `within` so many seconds, 503 if too much is `unfinished`, and ClientGone."""
+    announced = header(scope, b"content-length")
+    if announced is not None and announced.isdigit() and int(announced[:20]) > most:
         raise too_large(most)
-    return body
-
-
-async def _read_on(receive: Receive, body: bytes, most: int) -> bytes:
-    """The rest of a body that comes in parts."""
-    more = True
-    while more:
-        if len(body) > most:
-            raise too_large(most)
-        message = await receive()
-        if message["type"] != "http.request":
-            raise ClientGone
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
+    try:
+        async with asyncio.timeout(within):
+            message = await receive()
+            if message["type"] != "http.request":
+                raise ClientGone
+            body: bytes = message.get("body", b"")
+            if message.get("more_body"):
+                return await (unfinished or UnfinishedBodies()).read_on(receive, body, most)
+    except TimeoutError:
+        raise Problem(408, "body-too-slow", f"A body must be there within {within:.0f} seconds.") from None
     if len(body) > most:
         raise too_large(most)
     return body
 
 
 def too_large(most: int) -> Problem:
-    """The client is told before it has sent all, so the connection cannot be used again."""
-    return Problem(
-        413, "body-too-large", f"A body may have at most {most:,} bytes.", headers=((b"connection", b"close"),)
-    )
+    """The client is told before it has sent all."""
+    return Problem(413, "body-too-large", f"A body may have at most {most:,} bytes.")
 
 
 async def hear_out(receive: Receive) -> None:
@@ -106,16 +127,18 @@ async def hear_out(receive: Receive) -> None:
 
 
 async def send_answer(send: Send, answer: Answer, receive: Receive | None = None) -> None:
-    """Send a whole response at once. `receive`: from a client that may not have finished yet, and is heard out."""
+    """Send a whole response at once. `receive`: from a client that has not finished yet. It is heard out, for a while;
+    then the connection ends."""
     headers = [*answer.headers]
     if answer.body:
         headers += [(b"content-type", answer.kind)]
     if answer.status not in (204, 304):
         headers += [(b"content-length", b"%d" % len(answer.body))]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    if receive is not None:
-        await send({"type": "http.response.body", "body": answer.body, "more_body": True})
-        await hear_out(receive)
-        await send({"type": "http.response.body", "body": b""})
-    else:
+    if receive is None:
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})
+        return
+    await send({"type": "http.response.start", "status": answer.status, "headers": [*headers, CLOSE]})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": True})
+    await hear_out(receive)
+    await send({"type": "http.response.body", "body": b""})

@@ -12,7 +12,8 @@ from shoal.core.clock import Moment
 from shoal.frontier.contract.jobs import Admission
 from shoal.gateway.http import job_documents
 from shoal.gateway.http.answer import Answer, Problem, encode, retry_after
-from shoal.gateway.http.asgi import Receive, Scope, header, query, read_body
+from shoal.gateway.http.asgi import Scope, header, query
+from shoal.gateway.http.caller import caller_of
 from shoal.gateway.jobs.estimates import ask_again
 from shoal.gateway.jobs.prepare import shown_refusals
 from shoal.gateway.limits.keys import ApiKey
@@ -35,35 +36,15 @@ class JobRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _job_request = msgspec.json.Decoder(JobRequestBody)
 
 
-async def whose(service: GatewayService, scope: Scope) -> ApiKey:
-    """Whose request this is. Raises Problem 401."""
-    given = header(scope, b"authorization")
-    if given is None:
-        return await service.keys.who(header(scope, b"x-api-key"))
-    scheme, _, secret = given.partition(" ")
-    if scheme.lower() != "bearer" or not secret.strip():
-        raise Problem(
-            401, "no-api-key", "Send the API key as `Authorization: Bearer KEY`.",
-            headers=((b"www-authenticate", b"Bearer"),),
-        )  # fmt: skip
-    return await service.keys.who(secret.strip())
-
-
-async def submit_input(service: GatewayService, scope: Scope, receive: Receive, scraper: str) -> Answer:
+async def submit_input(service: GatewayService, scope: Scope, key: ApiKey, body: bytes, scraper: str) -> Answer:
     """`POST /{scraper}`: the body is the input."""
-    service.submissions.check()
-    key = await whose(service, scope)
-    body = await read_body(scope, receive, service.options.max_body)
     callback = query(scope).get("callback")
     accepted = await service.submit(key, scraper, body, None, header(scope, b"idempotency-key"), body, callback)
     return _accepted(key, accepted, service.clock.now())
 
 
-async def submit_job(service: GatewayService, scope: Scope, receive: Receive) -> Answer:
+async def submit_job(service: GatewayService, scope: Scope, key: ApiKey, body: bytes) -> Answer:
     """`POST /jobs`: the body names the scraper, and has an input or URLs."""
-    service.submissions.check()
-    key = await whose(service, scope)
-    body = await read_body(scope, receive, service.options.max_body)
     try:
         request = _job_request.decode(body)
         given = None if bytes(request.input) == b"null" else bytes(request.input)
@@ -71,6 +52,8 @@ async def submit_job(service: GatewayService, scope: Scope, receive: Receive) ->
         raise Problem(422, "bad-input", f"The body is wrong: {error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Problem(400, "bad-json", f"The body is not JSON: {error}.") from None
+    except RecursionError:
+        raise Problem(400, "bad-json", "The body is nested too deeply.") from None
     if given is not None and request.urls is not None:
         raise Problem(422, "bad-input", "A job has an input or a list of URLs, not both.")
     once = header(scope, b"idempotency-key")
@@ -78,9 +61,8 @@ async def submit_job(service: GatewayService, scope: Scope, receive: Receive) ->
     return _accepted(key, accepted, service.clock.now())
 
 
-async def show_job(service: GatewayService, scope: Scope, job_id: str) -> Answer:
+async def show_job(service: GatewayService, scope: Scope, key: ApiKey, job_id: str) -> Answer:
     """`GET /results/{id}` and `GET /jobs/{id}`: at once, or with `?wait=` when there is news."""
-    key = await whose(service, scope)
     limits = service.read_quota.spend(key)
     seconds = _wait(scope, service.options.max_wait)
     if not _JOB_ID.fullmatch(job_id):
@@ -88,7 +70,7 @@ async def show_job(service: GatewayService, scope: Scope, job_id: str) -> Answer
     status = await service.see(key, job_id)
     known = _known(header(scope, b"if-none-match"))
     if seconds:
-        status = await service.wait(key, status, known, seconds)
+        status = await service.wait(key, status, known, seconds, caller_of(scope))
     tag = job_documents.etag(status).encode()
     headers: tuple[tuple[bytes, bytes], ...] = ((b"etag", tag), (b"cache-control", b"private, no-cache"), *limits)
     if not status.has_ended:

@@ -6,7 +6,6 @@ from os import stat_result
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
@@ -19,7 +18,7 @@ class Files(StaticFiles):
 
     def lookup_path(self, path: str) -> tuple[str, stat_result | None]:
         """Where a path leads. Dot files, links that lead out of the folder and impossible names lead nowhere."""
-        if "\0" in path or any(part.startswith(".") for part in Path(path).parts):
+        if not path.isprintable() or any(part.startswith(".") for part in Path(path).parts):
             return "", None
         try:
             return super().lookup_path(path)
@@ -37,14 +36,11 @@ class Files(StaticFiles):
     def file_response(self, full_path: Any, stat_result: Any, scope: Any, status_code: int = 200) -> Response:
         response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers["Cache-Control"] = "no-cache"
-        response.headers["X-Content-Type-Options"] = "nosniff"
         if str(full_path).endswith(".ts") and "content-type" in response.headers:  # not the video format of that name
             response.headers["Content-Type"] = "text/plain; charset=utf-8"
         return response
 
 
-def serve_files(app: FastAPI, folder: str | None) -> None:
-    """Our own under `/static/`, and the folder, if there is one, wherever no other route is. To be called last."""
-    app.mount("/static", Files(directory=OURS))
-    if folder is not None:
-        app.mount("/", Files(directory=folder, html=True))
+def folder_of_ours() -> Files:
+    """What comes with Shoal, for `/static`."""
+    return Files(directory=OURS)

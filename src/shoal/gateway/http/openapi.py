@@ -1,15 +1,17 @@
-"""The fast routes as FastAPI knows them: for documentation, and for matching where the fast way was not taken."""
+"""The OpenAPI document: all routes as FastAPI describes them, those of each key. No request comes here."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Set
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Header, Path, Query
+from fastapi import APIRouter, Body, FastAPI, Header, Path, Query
 
+from shoal.core.version import __version__
 from shoal.gateway.http.models import CALLBACK, AcceptedDocument, JobDocument, JobRequest, ProblemDocument
 from shoal.gateway.jobs.prepare import ServedScraper
+from shoal.gateway.limits.keys import ApiKey
 
 JOB_ID = Annotated[str, Path(description="As the submission was answered.")]
 PROBLEMS = {
@@ -23,6 +25,42 @@ PROBLEMS = {
     429: "The API key has used up its jobs, or its looks, for this minute.",
     503: "Not at the moment; `Retry-After` says when to come back.",
 }
+
+
+MOST_KEPT = 64
+
+
+class Documentation:
+    """The document for each key: with the scrapers that it is for, and not a word of others.
+
+    `named`: scrapers that have a path of their own.
+    """
+
+    def __init__(self, served: Mapping[str, ServedScraper], named: Set[str]) -> None:
+        self.served = served
+        self.named = named
+        self._kept: dict[frozenset[str], dict[str, Any]] = {}
+
+    def shown_to(self, key: ApiKey) -> list[str]:
+        """The names of the scrapers that this key is for."""
+        return sorted(name for name in self.served if key.scrapers is None or name in key.scrapers)
+
+    def document(self, key: ApiKey, ordinary: APIRouter) -> dict[str, Any]:
+        """The OpenAPI document, of the ordinary routes and of those that are none of FastAPI's."""
+        names = frozenset(self.shown_to(key)) & self.named
+        found = self._kept.get(names)
+        if found is None:
+            app = FastAPI(
+                title="Shoal",
+                version=__version__,
+                summary="Jobs over HTTP: submit, poll or wait, and get the results.",
+            )
+            app.include_router(ordinary)
+            _declare_fast_routes(app, self.served, names)
+            found = _document_of(app)
+            if len(self._kept) < MOST_KEPT:
+                self._kept[names] = found
+        return found
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -58,8 +96,8 @@ Wait = Annotated[
 ]
 
 
-def declare_fast_routes(app: FastAPI, served: dict[str, ServedScraper], named: set[str]) -> None:
-    """Describe the fast routes to FastAPI. They never reach these functions: `Gateway` takes them before."""
+def _declare_fast_routes(app: FastAPI, served: Mapping[str, ServedScraper], named: Set[str]) -> None:
+    """Describe the fast routes to FastAPI."""
     for name in sorted(named):
         scraper = served[name].scraper
         app.post(
@@ -108,16 +146,14 @@ def _taking(model: Any, *, callback: bool = False) -> Callable[..., Awaitable[No
 async def _show(job_id: JOB_ID, wait: Wait = None, if_none_match: IfNoneMatch = None) -> None: ...
 
 
-def openapi_of(app: FastAPI) -> dict[str, Any]:
+def _document_of(app: FastAPI) -> dict[str, Any]:
     """The whole document, with the form of problems and the ways to send a key."""
-    if app.openapi_schema is None:
-        document = FastAPI.openapi(app)
-        components = document.setdefault("components", {})
-        schemas = components.setdefault("schemas", {})
-        schemas["Problem"] = ProblemDocument.model_json_schema()
-        for unused in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(unused, None)
-        components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{}, {"key": []}]
-        app.openapi_schema = document
-    return app.openapi_schema
+    document = app.openapi()
+    components = document.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    schemas["Problem"] = ProblemDocument.model_json_schema()
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{}, {"key": []}]
+    return document

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import re
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, FastAPI, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from shoal.frontier.contract.jobs import JobStatus
-from shoal.frontier.contract.reader import Item
 from shoal.gateway.http import job_documents
-from shoal.gateway.http.answer import Problem, encode
+from shoal.gateway.http.answer import Problem
 from shoal.gateway.http.docs_page import POLICY, handbook
-from shoal.gateway.http.fast_routes import whose
 from shoal.gateway.http.models import HealthDocument, ItemList, JobList, JobSummary, Offered
-from shoal.gateway.http.openapi import JOB_ID, READING, problems
-from shoal.gateway.jobs.estimates import ask_again
+from shoal.gateway.http.openapi import JOB_ID, READING, Documentation, problems
+from shoal.gateway.http.streams import NDJSON, events, lines, record
+from shoal.gateway.limits.keyring import require
+from shoal.gateway.limits.keys import ApiKey, Scope
 from shoal.gateway.metrics import Metrics
 from shoal.gateway.service import GatewayService
 
-NDJSON = "application/x-ndjson"
-HEARTBEAT = 15.0
-"""Seconds after which a stream of events gives a sign of life, for proxies that close what is silent."""
+_VERSION = re.compile(r"[0-9]{1,18}")
+
+KEY = "shoal.key"
+"""Where the perimeter leaves whose request it is, in the scope of the request."""
 
 
-def routes(service: GatewayService, metrics: Metrics, named: set[str]) -> APIRouter:
-    """All of them."""
+def routes(service: GatewayService, metrics: Metrics, documentation: Documentation) -> APIRouter:
+    """All of them. None takes a body: the perimeter reads those that there are, for the fast routes."""
     router = APIRouter()
     _add_jobs(router, service)
     _add_streams(router, service)
-    _add_about(router, service, metrics, named)
+    _add_health(router, service)
+    _add_about(router, metrics, documentation)
     return router
+
+
+def _key_of(request: Request) -> ApiKey:
+    key: ApiKey = request.scope[KEY]
+    return key
 
 
 def _add_jobs(router: APIRouter, service: GatewayService) -> None:
@@ -43,7 +49,7 @@ def _add_jobs(router: APIRouter, service: GatewayService) -> None:
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
         """The newest jobs of this API key, or of all with the scope `admin`; only with an API key."""
-        key = await whose(service, request.scope)
+        key = _key_of(request)
         service.read_quota.spend(key)
         if not key.key_id:
             raise Problem(403, "not-allowed", "Jobs are listed to holders of an API key only.")
@@ -54,7 +60,7 @@ def _add_jobs(router: APIRouter, service: GatewayService) -> None:
     @router.delete("/jobs/{job_id}", response_model=JobSummary, responses=READING, tags=["jobs"])
     async def cancel_job(request: Request, job_id: JOB_ID) -> Response:
         """End a job: nothing more is fetched for it, and what comes in after this is thrown away."""
-        key = await whose(service, request.scope)
+        key = _key_of(request)
         return _json(job_documents.summary(await service.cancel(key, job_id)))
 
 
@@ -73,14 +79,14 @@ def _add_streams(router: APIRouter, service: GatewayService) -> None:
         accept: Annotated[str | None, Header(description=f"`{NDJSON}`: all items, one a line.")] = None,
     ) -> Response:
         """Items as they come, page by page; or, as NDJSON, all that there are now in one stream."""
-        key = await whose(service, request.scope)
+        key = _key_of(request)
         service.read_quota.spend(key)
         status = await service.see(key, job_id)
         if accept is not None and NDJSON in accept:
-            return StreamingResponse(_lines(service, job_id, cursor), media_type=NDJSON)
+            return StreamingResponse(lines(service, key, job_id, cursor), media_type=NDJSON)
         page = await service.items(job_id, cursor, limit)
         following = page.cursor if page.cursor is not None or status.has_ended else cursor
-        return _json({"items": [_record(item) for item in page.items], "next": following})
+        return _json({"items": [record(item) for item in page.items], "next": following})
 
     @router.get(
         "/jobs/{job_id}/events",
@@ -92,47 +98,19 @@ def _add_streams(router: APIRouter, service: GatewayService) -> None:
         request: Request, job_id: JOB_ID, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None
     ) -> Response:
         """An event `status` now and whenever the job moves on; then `end`, with how it ended, and the stream ends."""
-        key = await whose(service, request.scope)
+        key = _key_of(request)
         service.read_quota.spend(key)
         status = await service.see(key, job_id)
-        known = int(last_event_id) if last_event_id and last_event_id.isdecimal() else None
-
-        async def events() -> AsyncIterator[bytes]:
-            nonlocal status, known
-            while not service.closing:
-                if status.version != known:
-                    yield _event(service, status)
-                    known = status.version
-                else:
-                    yield b": still there\n\n"
-                if status.has_ended:
-                    return
-                try:
-                    status = await service.wait(key, status, known, HEARTBEAT)
-                except Problem as problem:
-                    yield b"event: problem\ndata: %s\n\n" % encode(problem.document())
-                    return
-
-        return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-
-
-def _add_about(router: APIRouter, service: GatewayService, metrics: Metrics, named: set[str]) -> None:
-    @router.get("/scrapers", response_model=list[Offered], responses=problems(401, 503), tags=["about"])
-    async def list_scrapers(request: Request) -> Response:
-        """What jobs can be submitted for."""
-        key = await whose(service, request.scope)
-        return _json(
-            [
-                {
-                    "name": name,
-                    "path": f"/{name}" if name in named else None,
-                    "input": each.scraper.input.model_json_schema() if each.scraper.input else None,
-                }
-                for name, each in sorted(service.served.items())
-                if key.scrapers is None or name in key.scrapers
-            ]
+        known = int(last_event_id) if last_event_id and _VERSION.fullmatch(last_event_id) else None
+        service.check_waiting()
+        return StreamingResponse(
+            events(service, key, status, known),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store"},
         )
 
+
+def _add_health(router: APIRouter, service: GatewayService) -> None:
     @router.get("/health", response_model=HealthDocument, responses=problems(503), tags=["about"])
     async def health() -> Response:
         """Whether this process can take jobs, part by part. 503 if it cannot."""
@@ -150,6 +128,23 @@ def _add_about(router: APIRouter, service: GatewayService, metrics: Metrics, nam
         """Answers as long as the process lives."""
         return Response(status_code=204)
 
+
+def _add_about(router: APIRouter, metrics: Metrics, documentation: Documentation) -> None:
+    @router.get("/scrapers", response_model=list[Offered], responses=problems(401, 503), tags=["about"])
+    async def list_scrapers(request: Request) -> Response:
+        """What jobs can be submitted for, with this API key."""
+        shown = [(name, documentation.served[name].scraper.input) for name in documentation.shown_to(_key_of(request))]
+        return _json(
+            [
+                {
+                    "name": name,
+                    "path": f"/{name}" if name in documentation.named else None,
+                    "input": model.model_json_schema() if model else None,
+                }
+                for name, model in shown
+            ]
+        )
+
     @router.get(
         "/metrics",
         response_class=Response,
@@ -157,40 +152,22 @@ def _add_about(router: APIRouter, service: GatewayService, metrics: Metrics, nam
         tags=["about"],
     )
     async def show_metrics(request: Request) -> Response:
-        """Figures for Prometheus."""
-        await whose(service, request.scope)
+        """Figures for Prometheus, about the jobs of all: with API keys, for the scopes `metrics` and `admin`."""
+        key = _key_of(request)
+        if key.key_id:
+            require(key, Scope.METRICS)
         return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    @router.get("/openapi.json", include_in_schema=False)
+    async def show_document(request: Request) -> Response:
+        """The documentation of all routes, for programs."""
+        return _json(documentation.document(_key_of(request), router))
 
-def add_handbook(app: FastAPI) -> None:
-    """The documentation of all routes, for people."""
-
-    @app.get("/docs", include_in_schema=False)
-    async def show_handbook() -> Response:
-        headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"}
-        return Response(handbook(app.openapi()), media_type="text/html", headers=headers)
-
-
-async def _lines(service: GatewayService, job_id: str, cursor: int) -> AsyncIterator[bytes]:
-    following: int | None = cursor
-    while following is not None:
-        page = await service.items(job_id, following, 1000)
-        if page.items:
-            yield b"".join(encode(_record(item)) + b"\n" for item in page.items)
-        following = page.cursor
-
-
-def _record(item: Item) -> dict[str, Any]:
-    return {"group": item.group, "url": item.url, "item": item.body}
-
-
-def _event(service: GatewayService, status: JobStatus) -> bytes:
-    if status.has_ended:
-        kind, document = b"end", job_documents.summary(status)
-    else:
-        expected = service.expected(status)
-        kind, document = b"status", job_documents.waiting(status, expected, ask_again(expected))
-    return b"event: %s\nid: %d\ndata: %s\n\n" % (kind, status.version, encode(document))
+    @router.get("/docs", include_in_schema=False)
+    async def show_handbook(request: Request) -> Response:
+        """And for people."""
+        page = handbook(documentation.document(_key_of(request), router))
+        return Response(page, media_type="text/html", headers={"Content-Security-Policy": POLICY})
 
 
 def _json(document: Any) -> Response:

@@ -7,13 +7,20 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+import structlog
+
+from shoal.core import log_events
 from shoal.core.clock import Clock
+from shoal.core.storable import cleaned
+from shoal.errors import Unstorable
 from shoal.frontier.contract.jobs import Jobs, NewJob, Submitted
 from shoal.gateway.http.answer import Problem, unavailable
 from shoal.gateway.limits.store_breaker import StoreBreaker, away
 from shoal.gateway.options import GatewayOptions
 
 TASKS_AT_ONCE = 20_000
+
+log = structlog.get_logger("shoal")
 
 GROUP_WITHIN = 0.5
 """The share of a client's patience within which a submission must have come into a group. So the rest is left for the
@@ -26,6 +33,10 @@ class _Submission:
     future: asyncio.Future[Submitted]
     until: float
     over: asyncio.TimerHandle
+
+    def fail(self, problem: Problem) -> None:
+        if not self.future.done():
+            self.future.set_exception(problem)
 
 
 class GroupCommit:
@@ -98,23 +109,42 @@ class GroupCommit:
 
     async def _commit(self, group: list[_Submission]) -> None:
         """Never two at a time, and never given up: where the store does not answer, one group is in doubt, not many."""
-        jobs = [submission.job for submission in group]
         self._committing_since = self._seconds()
+        try:
+            await self._store(group)
+        finally:
+            self._committing_since = math.inf
+
+    async def _store(self, group: list[_Submission]) -> None:
+        """One transaction for all; where the store refuses that, halves of it, until the one that it refuses is alone:
+        its client is told, and the others are stored."""
+        jobs = [submission.job for submission in group]
         try:
             answers = await self._breaker.ask_patiently(lambda: self._jobs.submit(jobs))
         except Problem as problem:
             for submission in group:
+                submission.fail(problem)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one of these, and not to this loop
+            if len(group) > 1:
+                middle = len(group) // 2
+                await self._store(group[:middle])
+                await self._store(group[middle:])
+            else:
+                group[0].fail(_refused(jobs[0], error))
+        else:
+            for submission, answer in zip(group, answers, strict=True):
                 if not submission.future.done():
-                    submission.future.set_exception(problem)
-            return
-        finally:
-            self._committing_since = math.inf
-        for submission, answer in zip(group, answers, strict=True):
-            if not submission.future.done():
-                submission.future.set_result(answer)
+                    submission.future.set_result(answer)
 
     def _seconds(self) -> float:
         return self._clock.elapsed() / 1000
+
+
+def _refused(job: NewJob, error: Exception) -> Problem:
+    log.error(log_events.SUBMISSION_UNSTORABLE, job=job.run.run_id, reason=cleaned(error), exc_info=error)
+    if isinstance(error, Unstorable):
+        return Problem(422, "unstorable", "The store of this service does not hold what this job is made of.")
+    return Problem(500, "internal-error", "This should not have happened. It has been logged.")
 
 
 def _give_up(future: asyncio.Future[Submitted]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from shoal.core.clock import Clock
+from shoal.delivery.supervised import supervised
 from shoal.frontier.contract.jobs import ANY, Jobs, JobStatus
 from shoal.gateway.http.answer import Problem
+from shoal.gateway.http.caller import Caller, ClientGone
 from shoal.gateway.jobs.shared_reads import SharedReads
 from shoal.gateway.limits.store_breaker import StoreBreaker
 
@@ -24,15 +26,20 @@ Wanted = Callable[[JobStatus], bool]
 
 
 class _Waiter:
-    __slots__ = ("future", "wanted")
+    __slots__ = ("future", "owner", "wanted")
 
-    def __init__(self, wanted: Wanted, future: asyncio.Future[JobStatus | None]) -> None:
+    def __init__(self, wanted: Wanted, future: asyncio.Future[JobStatus | None], owner: str) -> None:
         self.wanted = wanted
         self.future = future
+        self.owner = owner
 
     def give(self, status: JobStatus | None) -> None:
         if not self.future.done():
             self.future.set_result(status)
+
+    def leave(self) -> None:
+        if not self.future.done():
+            self.future.set_exception(ClientGone())
 
 
 class LongPolls:
@@ -54,13 +61,19 @@ class LongPolls:
         self._breaker.check()
         return await self._looks.get(job_id)
 
-    async def wait(self, status: JobStatus, wanted: Wanted, seconds: float) -> JobStatus:
+    async def wait(
+        self, status: JobStatus, wanted: Wanted, seconds: float, caller: Caller | None = None, owner: str = ""
+    ) -> JobStatus:
         """The next status of this job that is wanted, or after so many seconds how it stands then.
 
-        `status`: how it was when the client was told last.
+        `status`: how it was when the client was told last. `caller`: who waits; when it goes, so does the wait, with
+        ClientGone. `owner`: the id of its key, for `dismiss`.
         """
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(wanted, loop.create_future())
+        waiter = _Waiter(wanted, loop.create_future(), owner)
+        if caller is not None:
+            caller.check()
+            caller.leave = waiter.leave
         job_id = status.job_id
         self._waiters.setdefault(job_id, []).append(waiter)
         self._versions.setdefault(job_id, status.version)
@@ -71,9 +84,18 @@ class LongPolls:
             news = await waiter.future
         finally:
             over.cancel()
+            if caller is not None:
+                caller.leave = None
             self.waiting -= 1
             self._forget(job_id, waiter)
         return news or await self.look(job_id) or status
+
+    def dismiss(self, owners: Set[str]) -> None:
+        """Let nobody wait any longer whose key is one of these."""
+        for waiters in list(self._waiters.values()):
+            for waiter in waiters:
+                if waiter.owner in owners:
+                    waiter.give(None)
 
     def release(self) -> None:
         """Answer everybody who waits, with what is known: the gateway ends."""
@@ -84,8 +106,8 @@ class LongPolls:
     async def run(self) -> None:
         """Look for looks and for news, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._looks.run())
-            group.create_task(self._keep_ticking())
+            group.create_task(supervised("looks at jobs", self._looks.run, self._clock))
+            group.create_task(supervised("news of jobs", self._keep_ticking, self._clock))
 
     async def _keep_ticking(self) -> None:
         while True:

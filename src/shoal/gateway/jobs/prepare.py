@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from shoal.api.request import Request
 from shoal.api.scraper import Scraper
 from shoal.core.clock import millis
+from shoal.core.storable import cleaned
 from shoal.core.task import NewTask
 from shoal.errors import BadScraper
 from shoal.frontier.contract.frontier import NewRun
@@ -27,6 +28,7 @@ from shoal.runs.seeding import at_start
 
 REFUSALS_SHOWN = 20
 LONGEST_REASON = 500
+SHOWN_OF_URL = 500
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -43,6 +45,7 @@ class ServedScraper:
         policy = scraper.policy()
         if policy.results_ttl is None:
             policy = msgspec.structs.replace(policy, results_ttl=millis(options.results_ttl))
+        policy = msgspec.structs.replace(policy, max_tasks=options.max_tasks)
         self.scraper = scraper
         self.policy = policy
         self.queue = f"jobs:{scraper.name}"
@@ -107,7 +110,7 @@ class ServedScraper:
             async for request in requests:
                 task = admit(request, self.scraper, guarded=True)
                 if isinstance(task, Refused):
-                    refused.append((str(task.url), task.reason))
+                    refused.append((cleaned(task.url, SHOWN_OF_URL), task.reason))
                 elif (reason := self._options.guard.refuses_url(task.url)) is not None:
                     refused.append((task.url, reason))
                 else:
@@ -121,7 +124,7 @@ class ServedScraper:
         return NewRun(f"{name}-{secrets.token_hex(16)}", name, self.policy, "distributed", self.queue, body)
 
     def _failed(self, body: bytes | None, reason: str) -> Prepared:
-        return Prepared(NewJob(self._run(body), error=reason))
+        return Prepared(NewJob(self._run(body), error=cleaned(reason)))
 
 
 def fingerprint(scraper: str, body: bytes) -> bytes:
@@ -141,7 +144,7 @@ def bad_input(error: ValidationError) -> Problem:
 
 
 def _spoken(error: BaseException) -> str:
-    text = " ".join(str(error).split())[:LONGEST_REASON]
+    text = " ".join(cleaned(error, LONGEST_REASON).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable, Set
 from contextlib import suppress
 
 from shoal.api.webhook_signature import secret_of_hash
 from shoal.core.clock import Clock
+from shoal.core.secret import Secret
 from shoal.frontier.contract.jobs import Registry
 from shoal.gateway.http.answer import Problem
 from shoal.gateway.limits.keys import ANYBODY, ApiKey, Scope, hashed, stored_keys
@@ -20,13 +22,20 @@ LOAD_AGAIN = 0.5
 
 
 class KeyRing:
-    """Keys looked up by hash. As soon as one was made, everybody needs one."""
+    """Keys looked up by hash. As soon as one was made, everybody needs one.
 
-    def __init__(self, registry: Registry, breaker: StoreBreaker, clock: Clock) -> None:
+    `dismiss`: is told the ids of keys that are no longer good, "" for nobody's; their holders are waited for no more.
+    """
+
+    def __init__(
+        self, registry: Registry, breaker: StoreBreaker, clock: Clock, dismiss: Callable[[Set[str]], None] | None = None
+    ) -> None:
         self._clock = clock
         self._registry = registry
         self._breaker = breaker
+        self._dismiss = dismiss
         self._by_hash: dict[str, ApiKey] = {}
+        self._good: Set[str] = frozenset({""})
         self._loaded_at = -math.inf
         self._loading = asyncio.Lock()
 
@@ -36,6 +45,10 @@ class KeyRing:
         keys = await self._breaker.ask(lambda: stored_keys(self._registry))
         self._by_hash = {key.hash: key for key in keys}
         self._loaded_at = began
+        before, self._good = self._good, {key.key_id for key in keys if key.revoked_at is None} if keys else {""}
+        over = before - self._good
+        if over and self._dismiss is not None:
+            self._dismiss(over)
 
     async def run(self) -> None:
         """Keep up with what operators change."""
@@ -49,16 +62,27 @@ class KeyRing:
         found = [key.hash for key in self._by_hash.values() if key.key_id == key_id]
         return secret_of_hash(found[0]) if found else None
 
-    async def who(self, given: str | None) -> ApiKey:
+    @property
+    def are_needed(self) -> bool:
+        """Whether a key was ever made."""
+        return bool(self._by_hash)
+
+    def check(self, key: ApiKey) -> None:
+        """Raise Problem 401 if this key, which was good once, is not any more."""
+        if key.key_id not in self._good:
+            raise _who_are_you("This API key is not known, or has been revoked.")
+
+    async def who(self, given: Secret | None) -> ApiKey:
         """Whose request this is. Raises Problem 401 for no key where one is needed, and for one that is not good."""
         if given is None:
             if self._by_hash:
                 raise _who_are_you("This service needs an API key: send it as `Authorization: Bearer KEY`.")
             return ANYBODY
-        key = self._by_hash.get(hashed(given))
+        hash_ = hashed(given.reveal())
+        key = self._by_hash.get(hash_)
         if key is None:
             await self._breaker.bounded(self._load_after(self._clock.elapsed()))
-            key = self._by_hash.get(hashed(given))
+            key = self._by_hash.get(hash_)
         if key is None or key.revoked_at is not None:
             raise _who_are_you("This API key is not known, or has been revoked.")
         return key

@@ -19,11 +19,15 @@ MINUTE = 60_000
 
 
 class Scope(StrEnum):
-    """What a key allows. `submit` and `read` concern the key's own jobs; `admin` sees and cancels those of all."""
+    """What a key allows. `submit` and `read` concern the key's own jobs; `admin` sees and cancels those of all.
+
+    `metrics`: the figures of the whole service, and nothing else.
+    """
 
     SUBMIT = "submit"
     READ = "read"
     ADMIN = "admin"
+    METRICS = "metrics"
 
 
 class ApiKey(msgspec.Struct, frozen=True):
@@ -68,7 +72,7 @@ def new_key(
 
 def hashed(secret: str) -> str:
     """A key has 256 random bits: one round of SHA-256 keeps it as secret as a slow hash would."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 async def stored_keys(registry: Registry) -> list[ApiKey]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import structlog
 
 from shoal.core import log_events
-from shoal.errors import EngineError
+from shoal.errors import EngineError, Unstorable
 from shoal.gateway.http.answer import Problem, unavailable
 
 Result = TypeVar("Result")
@@ -47,10 +47,13 @@ class StoreBreaker:
             raise away() from None
 
     async def ask_patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """The same for calls whose end must be known, however long it takes."""
+        """The same for calls whose end must be known, however long it takes. Raises Unstorable where the store is well
+        and refuses what it is given."""
         self.check()
         try:
             return await call()
+        except Unstorable:  # the store is well
+            raise
         except EngineError as error:
             self._note(str(error))
             raise away() from error

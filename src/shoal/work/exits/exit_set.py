@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -81,10 +81,12 @@ class ExitSet:
         if self._tor is not None:
             await self._tor.close()
 
-    def chores(self) -> list[Coroutine[Any, Any, None]]:
-        """What has to go on for as long as the worker works."""
-        tor = [] if self._tor is None or self._given_up else [self._tor.keep_alive(), self._tor.keep_identity()]
-        return [self._keep_exits(), *tor]
+    def chores(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """What has to go on for as long as the worker works, by name."""
+        chores: dict[str, Callable[[], Awaitable[None]]] = {"look at exits": self._keep_exits}
+        if self._tor is not None and not self._given_up:
+            chores |= {"tor daemon": self._tor.keep_alive, "tor identity": self._tor.keep_identity}
+        return chores
 
     def ended(self, held: HeldLease, settlement: Settlement) -> None:
         """A lease is at its end, and is about to be settled so."""

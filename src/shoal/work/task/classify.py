@@ -11,7 +11,8 @@ import msgspec
 from shoal.api.blocked import NOT_BLOCKED, Blocked
 from shoal.core.clock import Millis, Moment
 from shoal.core.outcome import Blame, Dead, Outcome, Reason, Retried, Snoozed
-from shoal.core.politeness import BACKOFF_FIRST, RETRY_FIRST, backoff, retry_after, retry_wait
+from shoal.core.politeness import BACKOFF_FIRST, MAX_BACKOFF, RETRY_FIRST, backoff, retry_after, retry_wait
+from shoal.core.storable import cleaned
 from shoal.core.task import Lease
 from shoal.fetch.protocol import FetchError, Stage
 from shoal.work.task.attempt import Attempt, Trouble
@@ -25,23 +26,10 @@ LEAST_BACKOFF: Millis = 1000
 MOST_DETOURS = 3
 """Where it is in doubt whether an exit or the target failed, a task is tried by other exits this many times in all."""
 
-LONGEST_TEXT = 1000
-
 
 def because(blame: Blame, text: object, detail: str | None = None) -> Reason:
     """A reason that any store can hold, whatever a server or a handler has put into it."""
-    return Reason(blame, readable(text), None if detail is None else readable(detail))
-
-
-def readable(text: object) -> str:
-    """Anything as a text of reasonable length and of whole characters."""
-    try:
-        words = str(text)
-    except Exception:  # noqa: BLE001 - a report must not fail because a user's __str__ does
-        words = f"<{type(text).__name__} that cannot be shown>"
-    if len(words) > LONGEST_TEXT:
-        words = f"{words[:LONGEST_TEXT]}…"
-    return words.encode("utf-8", "replace").decode()
+    return Reason(blame, cleaned(text), None if detail is None else cleaned(detail))
 
 
 _TROUBLES = {Stage.NETWORK: Trouble.NETWORK, Stage.CONNECTION: Trouble.SITE, Stage.ANSWER: Trouble.DOUBT}
@@ -58,7 +46,8 @@ def trouble_of(error: FetchError, outcome: Outcome) -> Trouble | None:
 class Classifier:
     """How one scraper's failures are treated. `attempts`: so many that fail make a dead letter.
 
-    `blocked`: what says that the site has had enough of us, besides 429.
+    `blocked`: what says that the site has had enough of us, besides 429. `max_backoff`: a site that asks for longer is
+    asked again after this.
     """
 
     attempts: int
@@ -66,6 +55,7 @@ class Classifier:
     blocked: Blocked = NOT_BLOCKED
     retry_first: Millis = RETRY_FIRST
     backoff_first: Millis = BACKOFF_FIRST
+    max_backoff: Millis = MAX_BACKOFF
 
     def failure(self, lease: Lease, reason: Reason, *, permanent: bool = False, wait: Millis | None = None) -> Outcome:
         """The task's own failure: another attempt after a growing wait, or its end."""
@@ -108,7 +98,7 @@ class Classifier:
         blocked = status in self.blocked.statuses
         if status not in (429, 503) and not blocked:
             return None
-        asked = retry_after(headers.get("Retry-After"), now)
+        asked = retry_after(headers.get("Retry-After"), now, self.max_backoff)
         if asked is None and status == 503 and not blocked:
             return None
         says = "" if asked is None else f", Retry-After {asked / 1000:.0f} s"
@@ -122,4 +112,5 @@ class Classifier:
     def _back_off(self, lease: Lease, asked: Millis | None, why: str) -> Snoozed:
         penalty = lease.penalty + 1
         wait = backoff(penalty, self.chance, self.backoff_first) if asked is None else max(asked, LEAST_BACKOFF)
+        wait = min(wait, max(self.max_backoff, LEAST_BACKOFF))
         return Snoozed(wait, penalty, Reason(Blame.HOST, why))

@@ -12,8 +12,8 @@ from traceback import FrameSummary, StackSummary
 from types import FrameType
 
 from shoal.api.handler import Handler, code_of, defined_at, name_of
+from shoal.core.storable import cleaned
 from shoal.errors import BadScraper
-from shoal.work.task.classify import readable
 
 MOST_BYTES = 4096
 """What a traceback may take in the store."""
@@ -109,7 +109,7 @@ def _one(error: BaseException, handler: Handler) -> str | None:
     first = next((number for number, frame in enumerate(frames) if _is_users(frame.filename, handler)), None)
     if first is None:
         return None
-    words = readable(error)
+    words = cleaned(error)
     last = f"{type(error).__name__}: {words}" if words else type(error).__name__
     last = last.encode()[: MOST_BYTES // 2].decode(errors="ignore")
     room = MOST_BYTES - len(last.encode())

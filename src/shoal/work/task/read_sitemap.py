@@ -18,17 +18,19 @@ from shoal.api.scraper import Scraper
 from shoal.api.sitemap import SitemapOrder
 from shoal.core import log_events
 from shoal.core.outcome import Blame, Dead, Done, Outcome, Snoozed
+from shoal.core.storable import cleaned
 from shoal.core.task import Kind, NewTask
 from shoal.core.url import NormalURL, Resolver, without_credentials
 from shoal.errors import BadScraper, BadURL, UsageError
 from shoal.fetch.robots.cache import RobotsRules
 from shoal.frontier.contract.frontier import Frontier
-from shoal.intake.admission import OUTSIDE, Refusal, Refused, admit, may_lead_to
+from shoal.intake.admission import OUTSIDE, TOO_MANY, Refusal, Refused, admit, may_lead_to
 from shoal.intake.lastmod import latest
 from shoal.intake.sitemap_file import SitemapReader
 from shoal.intake.sitemap_xml import Listed, SitemapEntry, Unreadable
+from shoal.work.store.task_budget import TaskBudget
 from shoal.work.task.attempt import Attempt
-from shoal.work.task.classify import because, readable
+from shoal.work.task.classify import because
 
 CHUNK = 2**14
 """Bytes that are read before others get a turn. Unpacked they may be a thousand times as many."""
@@ -57,10 +59,12 @@ class Finds(Protocol):
 
 
 class SitemapReading:
-    """Reads sitemaps. `finds`: what becomes of pages; None = they become tasks of the run."""
+    """Reads sitemaps. `finds`: what becomes of pages; None = they become tasks of the run. `budget`: how many of them
+    jobs may still have."""
 
-    def __init__(self, frontier: Frontier, finds: Finds | None = None) -> None:
+    def __init__(self, frontier: Frontier, budget: TaskBudget, finds: Finds | None = None) -> None:
         self._frontier = frontier
+        self._budget = budget
         self._finds = finds or self._as_tasks
 
     async def read(self, scraper: Scraper, attempt: Attempt, body: IO[bytes]) -> Outcome:
@@ -160,13 +164,18 @@ class SitemapReading:
         if refused:
             attempt.refusals.update(each.kind for each in refused)
             first, number = refused[0], len(refused)
-            log.debug(log_events.SITEMAP_REFUSED_ENTRIES, count=number, first=readable(first.url), reason=first.reason)
+            log.debug(log_events.SITEMAP_REFUSED_ENTRIES, count=number, first=cleaned(first.url), reason=first.reason)
 
     async def _enqueue(self, attempt: Attempt, scraper: Scraper, requests: list[Request]) -> None:
         extra = attempt.task.extra
         admitted = [admit(request, scraper, -1, extra.group, guarded=extra.guarded) for request in requests]
         tasks = [task for task in admitted if isinstance(task, NewTask)]
         self._refuse(attempt, [task for task in admitted if isinstance(task, Refused)])
+        if extra.guarded and tasks:
+            room = await self._budget.room(attempt.task.run_id, len(tasks))
+            self._budget.take(attempt.task.run_id, room)
+            self._refuse(attempt, [Refused(task.url, TOO_MANY, Refusal.TOO_MANY) for task in tasks[room:]])
+            del tasks[room:]
         try:
             if tasks:
                 await self._frontier.enqueue(attempt.task.run_id, tasks)

@@ -19,6 +19,7 @@ from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.duration import MOST_SECONDS, seconds_from
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason
+from shoal.core.storable import MAX_ITEMS, cleaned
 from shoal.core.task import Kind, Lease, NewTask
 from shoal.core.url import NormalURL
 from shoal.delivery.held_lease import HeldLease
@@ -29,9 +30,10 @@ from shoal.work.process.fair_turns import FairTurns
 from shoal.work.process.handler_threads import HandlerThreads
 from shoal.work.process.run_halts import RunHalts
 from shoal.work.store.known_links import KnownLinks
+from shoal.work.store.task_budget import TaskBudget
 from shoal.work.task.attempt import Attempt
-from shoal.work.task.classify import Classifier, because, readable
-from shoal.work.task.failure_report import traceback_of, where
+from shoal.work.task.classify import Classifier, because
+from shoal.work.task.failure_report import MOST_BYTES, traceback_of, where
 from shoal.work.task.tally import Tally
 
 log = structlog.get_logger("shoal")
@@ -41,7 +43,7 @@ class HandlerRunner:
     """Runs handlers. What a handler raises is an outcome; only KeyboardInterrupt and our own cancellation come through.
 
     `handling`: notes a task while its handler runs, so that a sudden death is charged to it. `halts`: is told how it
-    ended.
+    ended. `budget`: how many links jobs may still have.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class HandlerRunner:
         clock: Clock,
         halts: RunHalts,
         tally: Tally,
+        budget: TaskBudget,
     ) -> None:
         self.halts = halts
+        self._budget = budget
         self._handling = handling
         self._known_links = known_links
         self._fair_turns = FairTurns(clock)
@@ -84,6 +88,7 @@ class HandlerRunner:
                     collected = ended[0]
                 else:
                     collected = await collect(handler.function(page), handler, attempt.url)
+                _check_size(collected.items)
                 tasks = self._admit(scraper, attempt, collected.requests)
             except KeyboardInterrupt:
                 raise
@@ -100,6 +105,8 @@ class HandlerRunner:
         self.halts.read(task.run_id)
         if page.refused:
             attempt.refusals[Refusal.NO_URL] += len(page.refused)
+        if tasks and task.extra.guarded:
+            tasks = await self._within_budget(attempt, tasks)
         self._tally.read(page, gave=bool(collected.items or collected.requests))
         return Done(tuple(collected.items), tasks, attempt.url, task.extra.group)
 
@@ -117,11 +124,27 @@ class HandlerRunner:
             if isinstance(admitted, Refused):
                 attempt.refusals[admitted.kind] += 1
                 log.debug(
-                    log_events.LINK_REFUSED, scraper=scraper.name, url=readable(admitted.url), reason=admitted.reason
+                    log_events.LINK_REFUSED, scraper=scraper.name, url=cleaned(admitted.url), reason=admitted.reason
                 )
             else:
                 tasks.append(admitted)
         return tuple(tasks)
+
+    async def _within_budget(self, attempt: Attempt, tasks: tuple[NewTask, ...]) -> tuple[NewTask, ...]:
+        """As many as the job may still have. The rest is refused, and counted."""
+        run_id = attempt.task.run_id
+        room = await self._budget.room(run_id, len(tasks))
+        self._budget.take(run_id, room, attempt.lease.token)
+        if room < len(tasks):
+            attempt.refusals[Refusal.TOO_MANY] += len(tasks) - room
+        return tasks[:room]
+
+
+def _check_size(items: list[bytes]) -> None:
+    """Raises BadScraper if the items of one page are more than one transaction should hold."""
+    size = sum(map(len, items))
+    if size > MAX_ITEMS:
+        raise BadScraper(f"The items of this page have {size:,} bytes together, and {MAX_ITEMS:,} is the limit.")
 
 
 def _is_plain(request: Request) -> bool:
@@ -160,11 +183,12 @@ def _failed(
         case BadScraper():
             return Dead(_reason(str(error), error, handler))
         case _:
-            name, text = type(error).__name__, readable(error)
+            name, text = type(error).__name__, cleaned(error)
             told = f"{name}: {text}" if text else name
             return classify.failure(lease, _reason(told, error, handler), permanent=not again)
 
 
 def _reason(text: str, error: BaseException, handler: Handler) -> Reason:
     reason = because(Blame.HANDLER, text, where(error, handler))
-    return msgspec.structs.replace(reason, traceback=traceback_of(error, handler))
+    traceback = traceback_of(error, handler)
+    return reason if traceback is None else msgspec.structs.replace(reason, traceback=cleaned(traceback, MOST_BYTES))

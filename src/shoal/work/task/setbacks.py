@@ -109,7 +109,7 @@ class Setbacks:
             self._failing.pop(slot, None)
         if not lease.penalty or now - self._well.get(slot, 0) < TELL_EVERY:
             return
-        key = _down_key(slot)
+        key = down_key(slot)
         stored = (await self._cache.get([key])).get(key)
         if stored is not None:
             attempt.entries += (Entry(key, stored, 0),)
@@ -119,7 +119,7 @@ class Setbacks:
 
     async def _known(self, slot: Slot) -> tuple[Outage | None, Moment]:
         """Since when it is down, and when a page of it was last answered."""
-        down, answered = _down_key(slot), _answered_key(slot)
+        down, answered = down_key(slot), _answered_key(slot)
         found = await self._cache.get([down, answered])
         try:
             outage = msgspec.msgpack.decode(found[down], type=Outage) if down in found else None
@@ -170,7 +170,7 @@ class Setbacks:
                 return failure
         outage = goes_on(before, now, self._chance, self._timing.outage_first)
         wait = outage.until - now
-        kept = Entry(_down_key(slot), msgspec.msgpack.encode(outage), wait + QUIET + OUTAGE_MOST)
+        kept = Entry(down_key(slot), msgspec.msgpack.encode(outage), wait + QUIET + OUTAGE_MOST)
         attempt.entries += (kept,)
         why = Reason(Blame.HOST, f"site down since {iso(outage.since)}: {reason.text}", reason.detail)
         if now - outage.since >= millis(scraper.site_down_after):
@@ -195,7 +195,8 @@ def _slot(lease: Lease) -> Slot:
     return lease.task.site, lease.exit
 
 
-def _down_key(slot: Slot) -> str:
+def down_key(slot: Slot) -> str:
+    """Where it stands since when a site is down, by one exit."""
     return f"{slot[0]} down {slot[1]}"
 
 

@@ -1,4 +1,4 @@
-"""`shoal sites`: the clocks that politeness goes by."""
+"""`shoal sites`, `shoal sites release`: the clocks that politeness goes by, and how a site is let go."""
 
 from typing import Annotated
 
@@ -12,9 +12,14 @@ from shoal.config.load import load
 from shoal.core.clock import iso
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.reader import SiteRecord
+from shoal.runs.release_site import release_site
+
+app = typer.Typer(help="Sites: their clocks, and what holds them back.", invoke_without_command=True)
 
 
+@app.callback()
 def sites(
+    context: typer.Context,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many.")] = 100,
     engine: EngineOption = None,
     config: ConfigOption = None,
@@ -26,6 +31,8 @@ def sites(
 
         shoal sites --limit 20
     """
+    if context.invoked_subcommand is not None:
+        return
 
     async def work(store: Engine) -> list[SiteRecord]:
         return list(await store.reader.sites(limit))
@@ -41,6 +48,24 @@ def sites(
             for site in found
         ]
         print_line(table(("site", "waiting", "in work", "delay", "next", "rate limits"), rows))
+
+
+@app.command()
+def release(
+    site: Annotated[str, typer.Argument(metavar="SITE", help="A site, from `shoal sites`.")],
+    engine: EngineOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Let a site go that is held back: rate limits and bans of all its exits, and that it was found to be down.
+
+    Its pace stays as it is. Its pages that were set back wait no longer.
+
+    Example:
+
+        shoal sites release shop.example
+    """
+    with_engine(engine, config, lambda store: release_site(store, site))
+    say(f"{site} is no longer held back.")
 
 
 def _as_json(site: SiteRecord) -> dict[str, object]:

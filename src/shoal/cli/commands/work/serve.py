@@ -20,6 +20,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port to listen at; 0 = any that is free.")
     ] = None,
+    without_keys: Annotated[
+        bool, typer.Option("--without-keys", help="Let anybody submit who can reach the address, without an API key.")
+    ] = False,
     processes: Annotated[
         int | None, typer.Option("--processes", min=1, max=256, help="Gateway processes that share the port.")
     ] = None,
@@ -45,7 +48,7 @@ def serve(
 
         shoal serve cart.py --with-workers
         shoal serve cart.py --with-workers --static page
-        shoal serve cart.py books.py --host 0.0.0.0 --processes 4
+        shoal keys create website; shoal serve cart.py books.py --host 0.0.0.0 --processes 4
     """
     from shoal.cli.output.logs import configure_logs  # noqa: PLC0415 - slow to load
 
@@ -54,7 +57,8 @@ def serve(
     except ModuleNotFoundError as error:
         raise UsageError(f"`shoal serve` needs {error.name!r}. Install it with: pip install 'shoal[serve]'.") from None
 
-    given = {"host": host, "port": port, "processes": processes, "static": static}
+    given: dict[str, object] = {"host": host, "port": port, "processes": processes, "static": static}
+    given["without_keys"] = without_keys or None
     given = {name: value for name, value in given.items() if value is not None}
     settings = settings_for(targets, config, {"engine": engine, "serve": given or None}, quiet=quiet)
     configure_logs(settings)

@@ -18,7 +18,7 @@ import msgspec
 
 from shoal.core.clock import Clock, Moment
 from shoal.errors import EngineRefused
-from shoal.frontier.postgres.errors import AGAIN, ENDING, FORGOTTEN, clear_errors
+from shoal.frontier.postgres.errors import AGAIN, ENDING, FORGOTTEN, clear_errors, is_of_value
 from shoal.frontier.postgres.store.address import PostgresAddress, quoted
 from shoal.frontier.postgres.store.columns import Composite, type_name
 
@@ -81,6 +81,11 @@ class Connections:
         self._closed = False
         self._prepares = True
         self._chance = random.Random()  # noqa: S311 - spreads repeats, hides nothing
+
+    @property
+    def name(self) -> str:
+        """The server, as the beginning of a sentence."""
+        return f"PostgreSQL at {self.address.host}"
 
     def now(self) -> Moment | None:
         """What a verb takes for now; None = the server's own clock decides."""
@@ -170,8 +175,10 @@ class Connections:
             except asyncpg.PostgresError as error:
                 fine = not (error.sqlstate or "").startswith(ENDING)
                 raise
-            except Exception:
-                self._hang_up()
+            except Exception as error:
+                fine = is_of_value(error)
+                if not fine:
+                    self._hang_up()
                 raise
             finally:
                 if fine and not self._closed and not link.is_closed:

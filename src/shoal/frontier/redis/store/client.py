@@ -20,6 +20,7 @@ from shoal.frontier.redis.codec.encoding import encode
 from shoal.frontier.redis.errors import clear_errors, wrote_to_closed
 from shoal.frontier.redis.store.address import RedisAddress, Shape
 from shoal.frontier.redis.store.scripts import SCRIPTS, Script
+from shoal.frontier.shared.refusals import storable_only
 
 CALLS_AT_ONCE = 32
 """Most calls of one engine that are under way, and so its connections (in a cluster: to each node). Others wait."""
@@ -50,13 +51,18 @@ class RedisStore:
         self._closed = False
         self._room = asyncio.Semaphore(CALLS_AT_ONCE)
 
+    @property
+    def name(self) -> str:
+        """The server, as the beginning of a sentence."""
+        return f"Redis at {self.address.shown}"
+
     def tag(self, partition: int) -> str:
         """What all keys of a partition begin with. The braces make a cluster keep them together."""
         return f"{{{self.address.prefix}:{partition}}}"
 
     def partition_of(self, site: str) -> int:
         """The partition that holds a site and all that belongs to it."""
-        return crc32(site.encode()) % self.partitions if self.partitions > 1 else 0
+        return crc32(site.encode(errors="replace")) % self.partitions if self.partitions > 1 else 0
 
     async def call(self, script: str, partition: int = 0, question: object = None) -> Any:
         """Run a script in a partition. The answer is durable as far as the server's own settings make it so.
@@ -68,7 +74,8 @@ class RedisStore:
         """
         self._must_be_open()
         now = False if self._clock is None else self._clock.now()
-        payload = encode((now, self.partitions, partition, question))
+        with storable_only(self.name):
+            payload = encode((now, self.partitions, partition, question))
         async with self._room:
             return await self._run(self.scripts[script], self.tag(partition), payload)
 

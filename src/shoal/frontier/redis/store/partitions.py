@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from shoal.core.clock import Moment
+from shoal.core.storable import findable
 from shoal.errors import UnknownRun
 from shoal.frontier.redis.codec.encoding import opaque
 from shoal.frontier.redis.store.client import RedisStore
@@ -49,7 +50,7 @@ class Partitions:
 
     async def change(self, verb: str, run_id: str, **values: object) -> RunStanding:
         """Seal, pause, resume, cancel, finish, reopen or turn a run. Answers how it is then. Raises UnknownRun."""
-        standing = await self._change(0, {"verb": verb, "run": run_id, **values})
+        standing = await self._change(0, {"verb": verb, "run": findable(run_id), **values})
         if standing is None:
             raise UnknownRun(run_id)
         if self._store.partitions > 1:
@@ -59,7 +60,7 @@ class Partitions:
 
     async def enqueue(self, partition: int, run_id: str, tasks: object, parcel: str | None = None) -> tuple[str, int]:
         """Hand tasks to a partition. A run that it has not heard of is introduced to it. Raises UnknownRun."""
-        question = {"run": run_id, "tasks": tasks, "parcel": parcel}
+        question = {"run": findable(run_id), "tasks": tasks, "parcel": parcel}
         answer = _enqueued(await self._store.call("enqueue", partition, question))
         if answer[0] == "unknown":
             await self.introduce(run_id, [partition])
@@ -70,7 +71,7 @@ class Partitions:
 
     async def introduce(self, run_id: str, partitions: Iterable[int]) -> None:
         """Tell partitions of a run that the first one knows, as it is there now. Raises UnknownRun."""
-        found = await self._store.call("read_run", 0, {"run": run_id})
+        found = await self._store.call("read_run", 0, {"run": findable(run_id)})
         if found is None:
             raise UnknownRun(run_id)
         question = {"run": run_id, "number": found[3], "fields": [opaque(value) for value in found[1]]}

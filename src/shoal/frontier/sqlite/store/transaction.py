@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from shoal.core.clock import Moment
+from shoal.core.storable import findable
 from shoal.core.task import Policy, RunState
 from shoal.errors import UnknownRun
 from shoal.frontier.contract.mover import Move
@@ -115,7 +116,7 @@ class Transaction:
 
     def find_run(self, run_id: str) -> RunRow:
         """The run of that id. Raises UnknownRun."""
-        row = self.rows("find_run", run_id=run_id)
+        row = self.rows("find_run", run_id=findable(run_id))
         if not row:
             raise UnknownRun(run_id)
         number, scraper, queue, state, policy, is_job, move = row

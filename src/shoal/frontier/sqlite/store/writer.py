@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shoal.core.clock import Clock
-from shoal.errors import EngineRefused
+from shoal.errors import EngineError, EngineRefused, Unstorable
 from shoal.frontier.sqlite.errors import clear_errors
 from shoal.frontier.sqlite.store.transaction import Transaction
 from shoal.frontier.sqlite.store.writer_cache import WriterCache
@@ -109,8 +109,9 @@ class Writer:
         if not alone:
             self._connection.execute("SAVEPOINT verb")
         try:
-            call.answer = call.verb(tx)
-            tx.close_books()
+            with clear_errors(self._path):
+                call.answer = call.verb(tx)
+                tx.close_books()
         except Exception as error:
             if alone or _is_of_the_store(error):
                 raise
@@ -129,7 +130,9 @@ class Writer:
 
 def _is_of_the_store(error: Exception) -> bool:
     """Whether the file itself failed, which concerns everyone in the group."""
-    return isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.ProgrammingError | sqlite3.IntegrityError)
+    if isinstance(error, EngineError):
+        return not isinstance(error, Unstorable)
+    return isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.ProgrammingError)
 
 
 def _report(calls: list[QueuedVerb]) -> None:

@@ -28,6 +28,24 @@ class JobEndContract:
         assert names(await scene.drain(exits={"default": ["direct"], "tor": ["t1"]})) == ["a.example/2"]
         await scene.check_books()
 
+    async def test_jobs_that_have_had_their_time_fail_with_that_reason(self, harness: Harness) -> None:
+        scene = JobScene(harness)
+        await scene.submit(new_job("old", "a.example/1", "a.example/2"), new_job("over", "a.example/3"))
+        await scene.frontier.cancel_run("over")
+        await scene.advance(HOUR // 2)
+        await scene.submit(new_job("new", "a.example/4"))
+        queue = (await scene.reader.run("old")).queue
+        for _ in range(2):  # asked again before it is ended, it is answered again
+            assert list(await scene.engine.jobs.give_up(queue, HOUR // 2, "too late")) == ["old"]
+        assert not await scene.engine.jobs.give_up("another queue", HOUR // 2, "too late")
+        await scene.frontier.cancel_run("old")
+        status = await scene.status("old")
+        assert (status.state, status.error, status.position) == (JobState.FAILED, "too late", 0)
+        assert (await scene.status("over")).state is JobState.CANCELLED
+        assert not await scene.engine.jobs.give_up(queue, HOUR // 2, "too late")
+        assert names(await scene.drain()) == ["a.example/4"]
+        await scene.check_books()
+
     async def test_tasks_of_a_cancelled_job_end_once_wherever_they_are(self, harness: Harness) -> None:
         scene = JobScene(harness)
         waiting = [page(f"a.example/{n}", ttl=5_000 if n % 2 else None) for n in range(20)]

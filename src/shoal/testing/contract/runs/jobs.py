@@ -59,8 +59,10 @@ class JobScene(Scene):
         assert found.job_id == job_id
         return found
 
-    async def results(self, *job_ids: str, most: int = 1000) -> dict[str, list[tuple[str | None, bytes]]]:
-        found = await self.engine.jobs.results(job_ids, most)
+    async def results(
+        self, *job_ids: str, most: int = 1000, most_bytes: int = 100_000
+    ) -> dict[str, list[tuple[str | None, bytes]]]:
+        found = await self.engine.jobs.results(job_ids, most, most_bytes)
         return {job_id: [(item.group, bytes(item.body)) for item in items] for job_id, items in found.items()}
 
     async def finish(self, *leases: Lease) -> None:
@@ -172,7 +174,7 @@ class JobContract:
         await scene.open_run("plain", queue=QUEUE)
         await scene.put("a.example/1", run="plain")
         assert await scene.engine.jobs.statuses({"plain": ANY}) == []
-        assert await scene.engine.jobs.results(["plain"], 9) == {}
+        assert await scene.engine.jobs.results(["plain"], 9, 999) == {}
         assert await scene.engine.jobs.listed(None) == []
         (answer,) = await scene.submit(new_job("one", "a.example/2"))
         assert answer.position == 1, "places are counted among jobs"
@@ -334,6 +336,23 @@ class JobContract:
         assert bodies == {"one": [b'{"n":1}', b'{"n":2}', b'{"n":3}'], "two": []}
         assert len((await scene.results("one", most=1))["one"]) == 1
         assert await scene.results("nobody") == {}
+
+    async def test_results_that_are_too_large_are_left_out(self, harness: Harness) -> None:
+        scene = JobScene(harness)
+        await scene.submit(
+            new_job("small", "a.example/1"),
+            new_job("large", "b.example/1"),
+            new_job("many", *(f"c.example/{n}" for n in range(3))),
+        )
+        leases = {lease.task.url: lease for lease in await scene.claim(5)}
+        body = b'{"text":"%b"}' % (b"x" * 600)
+        large = [done(lease, body, body) for url, lease in leases.items() if "b.example" in url]
+        others = [done(lease, body) for url, lease in leases.items() if "b.example" not in url]
+        await scene.settle(*large, *others)
+        found = await scene.results("small", "large", "many", most_bytes=1000)
+        assert {job_id: len(items) for job_id, items in found.items()} == {"small": 1}
+        found = await scene.results("small", "large", "many", most_bytes=10_000)
+        assert {job_id: len(items) for job_id, items in found.items()} == {"small": 1, "large": 2, "many": 3}
 
     async def test_jobs_are_listed_newest_first_to_their_owner(self, harness: Harness) -> None:
         scene = JobScene(harness)

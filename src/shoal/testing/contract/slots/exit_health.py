@@ -7,12 +7,23 @@ from typing import Any
 
 import pytest
 
-from shoal.core.outcome import Done, Settlement
+from shoal.core.outcome import Done, Settlement, Snoozed
 from shoal.core.politeness import QUARANTINE_AFTER, QUARANTINE_FIRST
-from shoal.core.task import Lease
+from shoal.core.task import Extra, Lease
 from shoal.frontier.contract.exits import NewExit
 from shoal.testing.contract.harness import Capability, Harness, needs
-from shoal.testing.contract.scene import Scene, done, exit_failed, given_back, names, pages, settle, snoozed
+from shoal.testing.contract.scene import (
+    LIMITED,
+    Scene,
+    done,
+    exit_failed,
+    given_back,
+    names,
+    page,
+    pages,
+    settle,
+    snoozed,
+)
 
 PROXY = NewExit("p1:8080", "http://user:secret@p1:8080", ("default", "shops"))
 
@@ -221,6 +232,28 @@ class ExitHealthContract:
         await scene.open_run(delay=0)
         await scene.put(*pages("a.example", 2))
         assert {lease.exit for lease in await scene.claim(9, exits=("one", "two"))} == {"two"}
+
+    async def test_a_site_is_released_as_a_whole_with_the_tasks_that_it_set_back(self, harness: Harness) -> None:
+        scene = Scene(harness)
+        await scene.open_run(limit_exits=2, limit_window=60_000)
+        set_back = Extra(limits=1, set_back_since=1)
+        await scene.put(*pages("a.example", 3), page("a.example/later", wait=50_000))
+        limited = Snoozed(40_000, 1, LIMITED, extra=set_back, aside=40_000)
+        for lease in await scene.claim(2, exits=("one", "two")):
+            await scene.settle(settle(lease, limited, started=lease.claimed_at, requests=1))
+        await scene.advance(2_000)
+        assert not await scene.claim(5, exits=("one", "two"))
+        assert await scene.engine.exits.release_site("a.example")
+        assert not await scene.engine.exits.release_site("unknown.example")
+        handed_out: list[str] = []
+        for _ in range(3):
+            lease = await scene.claim_one(exits=("one", "two"))
+            handed_out += names([lease])
+            await scene.settle(done(lease))
+            await scene.advance(2_000)
+        assert sorted(handed_out) == ["a.example/0", "a.example/1", "a.example/2"], "those that were set back, too"
+        assert not await scene.claim(5, exits=("one", "two")), "what waits for its own time does"
+        await scene.check_books()
 
     async def test_release_keeps_the_pace(self, harness: Harness) -> None:
         scene = Scene(harness)

@@ -1,0 +1,37 @@
+"""Two gateways for strangers: one that asks for keys, and one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.gateway_process import Served, served
+from support.guarded_gateway import Guarded
+
+
+@pytest.fixture(scope="package")
+def open_gateway(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Without keys, with a page of its own."""
+    static = tmp_path_factory.mktemp("page")
+    (static / "index.html").write_text("<h1>search</h1>")
+    settings = {"static": str(static), "cors": '["https://shop.example"]', "hosts": '["gate.example"]'}
+    with served(tmp_path_factory.mktemp("open"), shop, **settings) as running:
+        yield running
+        _check(running)
+
+
+@pytest.fixture(scope="package")
+def guarded(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    with served(folder, shop) as running:
+        made = Guarded(running, "")
+        yield Guarded(running, made.make_key("ada"))
+        _check(running)
+
+
+def _check(running: Served) -> None:
+    assert running.process.poll() is None, "it still runs"
+    log = (running.folder / "serve.log").read_text()
+    assert "Traceback" not in log, log[-5000:]
+    assert "gateway.failed" not in log
