@@ -197,11 +197,11 @@ class MemoryWatch:
 
     def _look(self) -> None:
         process = psutil.Process(self.pid)
-        while not self._over.wait(0.05):
-            try:
+        with suppress(psutil.Error):
+            while True:
                 self.most = max(self.most, process.memory_info().rss)
-            except psutil.Error:
-                return
+                if self._over.wait(0.05):
+                    return
 
 
 @contextmanager
