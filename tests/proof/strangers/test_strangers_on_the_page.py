@@ -47,9 +47,9 @@ def curious(**options: Any) -> Scraper:
     @scraper.page
     def read(page: Page) -> Any:
         for node in page.css("a"):
-            href, group = node.attributes.get("href"), node.attributes.get("data-group")
-            if href and "/good/" in href:
-                yield Request(page.url_for(href) if hasattr(page, "url_for") else href, group=group)
+            url = page.url_for(node.attributes.get("href") or "")
+            if url is not None and "/good/" in url:
+                yield Request(url, group=node.attributes.get("data-group"))
         yield from page.follow("a", group=page.text("h1"))
         yield {"title": page.text("h1"), "links": list(page.links())[:3], "html": page.html[:2_000]}
 
