@@ -33,16 +33,22 @@ def decode(body: bytes, headers: Mapping[str, str]) -> str:
     <meta> or XML declaration in the first 4 KB, and if neither is there UTF-8, Windows-1252. An unknown name counts as
     not there. `headers` is expected to find `Content-Type` in any case of letters.
     """
+    return decode_as(body, headers)[0]
+
+
+def decode_as(body: bytes, headers: Mapping[str, str]) -> tuple[str, str]:
+    """As `decode`, and the codec that was used."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(encoding, "replace")
+            return body[len(mark) :].decode(encoding, "replace"), encoding
     said = _of_header(headers.get("Content-Type"))
     if said is not None and (text := _strictly(body, said)) is not None:
-        return text
-    declared = _of_markup(body) or said
-    if (text := _strictly(body, declared or "utf-8")) is not None:
-        return text
-    return _read(body, said or declared or _FALLBACK, "replace")
+        return text, said
+    declared = _of_markup(body) or said or "utf-8"
+    if (text := _strictly(body, declared)) is not None:
+        return text, declared
+    last = said or _of_markup(body) or _FALLBACK
+    return _read(body, last, "replace"), last
 
 
 def _read(body: bytes, codec: str, errors: str) -> str:
