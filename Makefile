@@ -16,7 +16,7 @@ help: ## show this list
 run: $(VENV)/.ready ## crawl the bundled demo shop with examples/books.py; the items go to books.jsonl
 	@rm -f $(DEMO_ENGINE) $(DEMO_ENGINE)-wal $(DEMO_ENGINE)-shm && mkdir -p .demo
 	@$(BIN)/python -m shoal.demo --port 8808 -- \
-	  $(BIN)/shoal run examples/books.py --engine sqlite:///$(DEMO_ENGINE) -o books.jsonl
+	  $(BIN)/shoal run examples/books.py --engine sqlite:///$(DEMO_ENGINE) -o books.jsonl --replace
 
 test: $(VENV)/.ready-dev ## run the tests (installs the servers that they start for themselves)
 	@scripts/servers

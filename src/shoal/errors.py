@@ -17,6 +17,7 @@ ShoalError
 │   ├── EngineFull          no space left
 │   ├── Unstorable          well and there, but not for this value: others are stored, this one never will be
 │   └── EngineBroken        corrupt, foreign or of another version
+├── PageTooComplex          a page that a parser would take very long, or very much memory, for
 ├── StartRefused            a request may not start under its lease; give the lease back
 │   ├── TooLate             no longer, or not so soon after the last one
 │   └── NeedsAnotherLease   the lease allows no further request; the next one waits for its turn like any other
@@ -140,6 +141,13 @@ class Unstorable(EngineError):
 
 class EngineBroken(EngineError):
     """The store holds something that this version cannot read."""
+
+
+class PageTooComplex(ShoalError):
+    """A page is not parsed, because that would take very long or very much memory. Its task fails for good."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"The page is too complex to be parsed: {what}.")
 
 
 class StartRefused(ShoalError):

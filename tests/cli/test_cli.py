@@ -13,11 +13,13 @@ import pytest
 
 from shoal.cli.commands.project.init import DEFAULT_START
 from shoal.cli.output.exit_codes import framed
-from shoal.core.outcome import Blame, Dead, Done, Outcome, Reason, Settlement
+from shoal.core.notes import Entry
+from shoal.core.outcome import Blame, Dead, Done, Outcome, Reason, Settlement, Snoozed
 from shoal.core.task import NewTask, Policy, Task
 from shoal.frontier.contract.frontier import Ask, NewRun, WorkerInfo
 from shoal.frontier.open import open_engine
 from shoal.testing.hostile_site import HostileSite
+from shoal.work.task.setbacks import down_key
 from support.command_line import SHOAL, Answer, script, shoal
 
 
@@ -341,6 +343,20 @@ def test_doctor_is_content_with_this_machine() -> None:
     assert not Path("shoal.db").exists(), "a doctor changes nothing"
 
 
+def test_doctor_and_a_check_find_source_addresses_that_are_not_here(empty_folder: Path) -> None:
+    settings = Path("shoal.toml")
+    settings.write_text('[exits.office]\nways = ["source://127.0.0.2", "source://203.0.113.7"]\n')
+    answer = shoal("doctor")
+    assert answer.returncode == 1
+    assert "source://203.0.113.7 (pool office): this machine does not have the address" in answer.stdout
+    assert "127.0.0.2" not in answer.stdout
+    checked = shoal("exits", "check", "203.0.113.7", "--url", "http://127.0.0.1:9/")
+    assert (checked.returncode, "Traceback" in checked.stderr) == (1, False)
+    assert "203.0.113.7  NO     this machine does not have the source address" in checked.stdout
+    settings.write_text('[exits.office]\nways = ["source://127.0.0.2"]\n')
+    assert "1 source address, all here" in shoal("doctor").stdout
+
+
 def test_doctor_says_what_fails_and_what_to_do(worked: str) -> None:
     assert "readable and writable, 1 run" in shoal("doctor").stdout
     for engine, words in (
@@ -353,3 +369,47 @@ def test_doctor_says_what_fails_and_what_to_do(worked: str) -> None:
         assert "fail  engine" in answer.stdout
         assert words in answer.stdout
         assert "secret" not in answer.stdout
+
+
+def test_a_site_that_is_held_back_is_released() -> None:
+    asyncio.run(fill("books-1", work=False))
+    asyncio.run(_limit("shop1.example"))
+    before = {site["site"]: site for site in json.loads(shoal("sites", "--json").stdout)}
+    assert before["shop1.example"]["next_at"] > before["shop2.example"]["next_at"]
+    answer = shoal("sites", "release", "shop1.example")
+    assert (answer.returncode, answer.stderr) == (0, "shop1.example is no longer held back.\n")
+    after = {site["site"]: site for site in json.loads(shoal("sites", "--json").stdout)}
+    assert after["shop1.example"]["next_at"] < before["shop1.example"]["next_at"]
+    unknown = shoal("sites", "release", "nobody.example")
+    assert unknown.returncode == 2
+    assert unknown.stderr.startswith("shoal: No task of the site 'nobody.example' was ever accepted here.")
+
+
+async def _limit(site: str) -> None:
+    """A site has asked for a day, and is known to be down."""
+    engine = await open_engine("sqlite:///shoal.db")
+    worker = WorkerInfo("w", "elsewhere", 1, 1)
+    try:
+        granted = await engine.frontier.exchange(Ask(worker, ["books"], ["bulk"], {"default": ["direct"]}, 3))
+        day = Snoozed(86_400_000, 1, Reason(Blame.HOST, "rate limited (HTTP 429)"))
+        ends = [
+            Settlement("books-1", each.task.id, each.token, day if each.task.site == site else Snoozed())
+            for each in granted.leases
+        ]
+        await engine.frontier.exchange(Ask(worker, ["books"], ["bulk"], {}, 0, settlements=ends))
+        await engine.cache.put([Entry(down_key((site, "direct")), b"since long", 60_000)])
+    finally:
+        await engine.close()
+
+
+@pytest.mark.parametrize(
+    "command", [("stats",), ("items",), ("dead", "list"), ("cancel",), ("audit",), ("changes",), ("export", "-o", "-")]
+)
+def test_an_odd_id_is_one_sentence(worked: str, command: tuple[str, ...]) -> None:
+    """What a shell makes of bytes that are no UTF-8; a NUL cannot even be typed."""
+    for odd in ("a\udcff", "a\0b"):
+        answer = shoal(*command, odd)
+        assert answer.returncode == 2, answer
+        assert repr(odd) in answer.stderr
+        assert answer.stderr.startswith("shoal: There is n"), answer
+        assert len(answer.stderr.splitlines()) == 1

@@ -149,7 +149,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(site: Site) -> None:
     assert len(numbers()) == int(told[1]) < PAGES
     run = json.loads(shoal("runs", "--json").stdout)[0]
     assert (run["state"], run["standing"]) == ("running", "interrupted")
-    assert told[2] == f"shoal run shop.py:books --resume --run-id {run['run_id']} -o out.jsonl"
+    assert told[2] == f"shoal run shop.py:books --resume --run-id {run['run_id']} -o out.jsonl --replace"
     Path("shoal.toml").write_text("[scrapers.books]\ndelay = 0\n")
     answer = script(*shlex.split(told[2])[1:])
     assert answer.returncode == 0
@@ -283,8 +283,13 @@ def test_input_as_text_and_as_a_file() -> None:
     assert script("run", "shop.py:cart", "--input", '{"pages": [1, 2]}', "-o", "out.jsonl").returncode == 0
     assert numbers() == [1, 2]
     Path("cart.json").write_text('{"pages": [3]}')
-    assert script("run", "shop.py:cart", "--input", "@cart.json", "-o", "out.jsonl").returncode == 0
-    assert numbers() == [3]
+    assert script("run", "shop.py:cart", "--input", "@cart.json", "-o", "out.jsonl", "--append").returncode == 0
+    assert numbers() == [1, 2, 3]
+    assert script("run", "shop.py:cart", "-a", "pages=4", "-o", "out.jsonl", "--replace").returncode == 0
+    assert numbers() == [4]
+    refused = script("run", "shop.py:cart", "-a", "pages=5", "-o", "out.jsonl")
+    assert (refused.returncode, "'out.jsonl' exists already; say --replace" in refused.stderr) == (2, True)
+    assert numbers() == [4], "nothing is lost"
 
 
 @pytest.mark.parametrize(
@@ -335,7 +340,7 @@ def test_several_outputs_are_all_written() -> None:
     assert (answer.returncode, f"out.jsonl and out.csv ({PAGES} items)" in answer.stderr) == (0, True)
     assert numbers() == ALL
     assert Path("out.csv").read_text().count("\n") == PAGES + 1
-    twice = script("run", "shop.py:books", "-o", "out.jsonl", "-o", "./out.jsonl")
+    twice = script("run", "shop.py:books", "-o", "out.jsonl", "-o", "./out.jsonl", "--replace")
     assert (twice.returncode, "'./out.jsonl' is given twice" in twice.stderr) == (2, True)
 
 
@@ -358,7 +363,15 @@ def test_the_hint_to_resume_has_all_that_is_needed(site: Site, tmp_path: Path) -
     command = shlex.split(said.rpartition("Go on with: ")[2])
     (run,) = json.loads(shoal("runs", "--json", "--engine", "sqlite:///x.db").stdout)
     assert command[:6] == ["shoal", "run", "shop.py:books", "--resume", "--run-id", run["run_id"]]
-    assert command[6:] == [*options, "--config", "other.toml", "--engine", "sqlite:///x.db"]
+    assert command[6:] == [
+        *options[:4],
+        "--replace",
+        *options[4:],
+        "--config",
+        "other.toml",
+        "--engine",
+        "sqlite:///x.db",
+    ]
     stats = shoal("stats", "last", "--engine", "sqlite:///x.db")
     assert "  interrupted\n" in stats.stdout
     assert stats.stderr.endswith(f"shoal run TARGET --resume --run-id {run['run_id']} --engine sqlite:///x.db\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import threading
 from collections.abc import Iterator, MutableMapping
 from typing import Any
@@ -55,6 +56,59 @@ async def test_who_blocks_the_loop_is_named_while_it_does(engine: SqliteEngine, 
     assert (line["scraper"], line["handler"], line["url"]) == ("test", "slow", site.url("/json"))
     first = inspect.getsourcelines(slow)[1]
     assert line["where"] in {f"test_blocking_handlers.py:{first + more} in slow" for more in range(3, 7)}
+
+
+async def test_what_blocks_for_too_long_is_stopped_where_it_stands(engine: SqliteEngine, site: HostileSite) -> None:
+    """Python, a sleep, and a regular expression, which lets no other thread run. Each costs its own page alone."""
+    ways = ("loop", "sleep", "expression", "swallow")
+    scraper = bare(
+        *(Request(site.url(f"/json?{way}"), way) for way in ways),
+        *(site.url(f"/json?{n}") for n in range(3)),
+        concurrency=8, attempts=1,
+    )  # fmt: skip
+
+    @scraper.page("loop")
+    def loop(_page: Page) -> None:
+        while True:
+            pass
+
+    @scraper.page("sleep")
+    async def sleep(_page: Page) -> None:
+        threading.Event().wait(AT_MOST * 10)
+
+    @scraper.page("expression")
+    def expression(_page: Page) -> None:
+        re.match(r"(a+)+b", "a" * 60)
+
+    @scraper.page("swallow")
+    def swallow(_page: Page) -> object:
+        try:
+            threading.Event().wait(AT_MOST * 10)
+        except Exception:  # noqa: BLE001 - as handlers do
+            return {"swallowed": True}
+        return None
+
+    @scraper.page
+    def quick(page: Page) -> object:
+        return {"url": page.url}
+
+    crawled = await crawl(engine, scraper, max_block=1.0)
+    assert (len(crawled.items), crawled.counters.done, crawled.counters.crashes) == (3, 3, 0)
+    for way in ways:
+        reason = crawled.dead[f"/json?{way}"].reason
+        assert (reason.blame, reason.text) == (Blame.HANDLER, "held up its worker for more than 1 s and was stopped")
+        assert str(reason.detail).startswith("test_blocking_handlers.py:")
+        assert str(reason.detail).endswith(f" in {way}")
+
+
+async def test_what_blocks_outside_of_its_handler_is_stopped_too(engine: SqliteEngine, site: HostileSite) -> None:
+    scraper = bare(site.url("/json"), attempts=1, blocked=[r"^(([\s\S]+)+)+\x00$"])
+
+    @scraper.page
+    def quick(_page: Page) -> None: ...
+
+    reason = (await crawl(engine, scraper, max_block=1.0)).only_death.reason
+    assert (reason.blame, reason.text) == (Blame.HANDLER, "held up its worker for more than 1 s and was stopped")
 
 
 async def test_the_loop_is_free_while_a_handler_blocks_in_a_thread(engine: SqliteEngine, site: HostileSite) -> None:

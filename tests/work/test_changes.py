@@ -13,7 +13,7 @@ import pytest
 from shoal import Orchestrator
 from shoal.api.request import Request
 from shoal.api.scraper import Scraper
-from shoal.core.content import content_hash
+from shoal.core.html.content import content_hash
 from shoal.errors import BadScraper, UsageError
 from shoal.insight.changes import cursor_of, places_of
 from shoal.testing.access_log import AccessLog

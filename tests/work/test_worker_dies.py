@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -49,6 +50,7 @@ async def main():
 asyncio.run(main())
 """
 
+SHORT_OF_PATIENCE = 'await Worker(engine, [killer], WorkerOptions(user_agent="x", drain=True, max_block=0.5)).run()'
 WORK = 'await Worker(engine, [killer], WorkerOptions(user_agent="x", drain=True)).run()'
 
 
@@ -81,6 +83,39 @@ async def test_a_handler_that_kills_three_times_is_a_dead_letter_and_nobody_else
     assert (letter.url, letter.reason.blame) == (site.url("/delay/150"), Blame.WORKER)
     assert (letter.crashes, letter.attempts) == (3, 0)
     assert (crawled.counters.crashes, crawled.counters.done, len(crawled.items)) == (3, 3, 3)
+
+
+async def test_what_cannot_be_stopped_ends_its_process_and_is_charged_alone(tmp_path: Path, site: HostileSite) -> None:
+    """The parser heeds no signal. Three times it is given such a page, each time with others in flight."""
+    handler = """
+    def kill(page):
+        Page.from_html("<div><table><tr><td></div></table>" * 200_000).css("p")
+    """
+    file = script(tmp_path, handler, SHORT_OF_PATIENCE)
+    for _ in range(3):
+        died = await execute(file, site, tmp_path)
+        assert died.returncode == 70, died.stderr
+        assert "loop.lost" in died.stdout + died.stderr
+        assert f"{site.url('/delay/150')}" in died.stdout + died.stderr
+    last = await execute(file, site, tmp_path)
+    assert last.returncode == 0, last.stderr
+    async with opened(tmp_path) as engine:
+        crawled = await result_of(engine)
+    letter = crawled.only_death
+    print(f"{crawled.counters}; {letter.reason.text}")
+    assert (letter.url, letter.reason.blame, letter.crashes) == (site.url("/delay/150"), Blame.WORKER, 3)
+    assert (crawled.counters.crashes, crawled.counters.done, len(crawled.items)) == (3, 3, 3)
+
+
+async def test_what_lets_no_thread_run_and_heeds_no_signal_is_ended_by_the_kernel(
+    tmp_path: Path, site: HostileSite
+) -> None:
+    file = script(tmp_path, "def kill(page):\n    sum(range(10**12))", SHORT_OF_PATIENCE)
+    assert (await execute(file, site, tmp_path)).returncode == -signal.SIGPROF
+    async with opened(tmp_path) as engine:
+        await engine.frontier.sweep()
+        crawled = await result_of(engine)
+    assert (crawled.counters.crashes, crawled.counters.leased) == (1, 0)
 
 
 async def test_a_process_that_ends_without_its_store_charges_nobody(tmp_path: Path, site: HostileSite) -> None:

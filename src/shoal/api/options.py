@@ -10,8 +10,8 @@ from shoal.api.blocked import Blocked
 from shoal.api.routes import Route
 from shoal.api.sitemap import Sitemap, sitemap_request
 from shoal.core.clock import millis
-from shoal.core.content import check_selector
 from shoal.core.duration import Duration, seconds_from
+from shoal.core.html.content import check_selector
 from shoal.core.task import LanePolicy
 from shoal.errors import BadScraper
 

@@ -15,6 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from shoal.api.request import Request
 from shoal.api.targets import check_is_selector, given_urls, not_a_target
 from shoal.core.duration import Duration
+from shoal.core.html.bounds import check_bounds, parse_html
 from shoal.core.task import Kind
 from shoal.core.url import NormalURL, Resolver
 from shoal.errors import BadScraper, BadURL
@@ -126,6 +127,7 @@ class Page:
         if self._selector is None:
             from parsel import Selector  # noqa: PLC0415 - most scrapers never use XPath, and lxml is slow to import
 
+            check_bounds(self.html)
             kind = self.headers.get("Content-Type", "")
             self._selector = Selector(self.html, type="xml" if "xml" in kind and "html" not in kind else "html")
         try:
@@ -273,7 +275,7 @@ class Page:
     def _parsed(self) -> LexborHTMLParser:
         if self._tree is None:
             html = self.body.removeprefix(_UTF8_MARK) if self._is_utf8() else self.html
-            self._tree = LexborHTMLParser(html)
+            self._tree = parse_html(html)
         return self._tree
 
     def _is_utf8(self) -> bool:

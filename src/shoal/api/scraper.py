@@ -27,7 +27,11 @@ from shoal.core.url import site_of
 from shoal.errors import BadScraper
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import BaseModel
+
+    from shoal.runs.run_scraper import Existing, Resume, RunResult
 
 H = TypeVar("H", bound=Callable[[Page], Any])
 """The type of a handler: whatever takes one Page."""
@@ -80,6 +84,8 @@ class Scraper:
     `site_down_after`: a site that is down costs its pages nothing but time; those that are tried after it was down for
     so long are given up; 0 = sites are not waited for, each page is tried `attempts` times (6 h).
     `adaptive`: a site that grows slow or fails is visited more slowly for a while, never faster than `delay` (False).
+    `isolate`: pages are parsed and read in a process that is killed when it takes too long or too much memory (False;
+    for pages of web clients always, unless the settings say otherwise).
 
     Raises BadScraper with one sentence for a value that cannot be used.
     """
@@ -119,6 +125,7 @@ class Scraper:
         max_rate_limits: int = 5,
         site_down_after: Duration = 6 * 3600.0,
         adaptive: bool = False,
+        isolate: bool = False,
     ) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadScraper(
@@ -161,6 +168,7 @@ class Scraper:
         self.max_rate_limits = check.count("max_rate_limits", max_rate_limits, least=1)
         self.site_down_after = check.seconds("site_down_after", site_down_after)
         self.adaptive = check.flag("adaptive", adaptive)
+        self.isolate = check.flag("isolate", isolate)
         self.handlers: dict[str | None, Handler] = {}
         self._start: Callable[..., Any] | None = None
 
@@ -296,6 +304,37 @@ class Scraper:
                     f"Scraper {self.name!r}: @start {name_of(self._start)} ({defined_at(self._start)}) yielded a "
                     f"{type(leaf).__name__}; it yields Requests, URLs and Sitemaps."
                 )
+
+    # How it is run
+
+    def run(
+        self,
+        *,
+        urls: Iterable[str] | None = None,
+        input: Mapping[str, Any] | bytes | None = None,  # noqa: A002 - see above
+        run_id: str | None = None,
+        resume: Resume = False,
+        output: str | Path | Sequence[str | Path] | None = None,
+        if_exists: Existing = "refuse",
+        engine: str | None = None,
+    ) -> RunResult:
+        """Run it here and now, until nothing is left, and answer how it went, with all its `items` in a list.
+
+        For scripts and notebooks, also where a loop is running: then it works in a thread, and this call waits for it.
+        The arguments are those of `Orchestrator.start`, which has no list in memory; settings count as they do there.
+        """
+        from shoal.runs.run_scraper import run_scraper  # noqa: PLC0415 - brings the whole worker: for those who ask
+
+        return run_scraper(
+            self,
+            urls=urls,
+            input=input,
+            run_id=run_id,
+            resume=resume,
+            output=output,
+            if_exists=if_exists,
+            engine=engine,
+        )
 
     # What it asks of others
 

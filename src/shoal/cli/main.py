@@ -15,6 +15,9 @@ from shoal.cli.commands.project.scrapers import scrapers
 from shoal.cli.commands.runs import dead, items, stats, steer
 from shoal.cli.commands.runs.changes import changes
 from shoal.cli.commands.runs.move import move
+from shoal.cli.commands.trying.fetch import fetch
+from shoal.cli.commands.trying.shell import shell
+from shoal.cli.commands.trying.try_handler import try_
 from shoal.cli.commands.work import keys
 from shoal.cli.commands.work.run import run
 from shoal.cli.commands.work.serve import serve
@@ -55,6 +58,9 @@ def root(
 app.command()(init)
 app.command()(run)
 app.command()(worker)
+app.command("try")(try_)
+app.command()(shell)
+app.command()(fetch)
 app.command()(serve)
 app.add_typer(keys.app, name="keys")
 app.command()(stats.runs)

@@ -89,6 +89,10 @@ class ScraperSettings(BaseModel):
     adaptive: bool = Field(
         default=False, description="Whether a site that grows slow or fails is visited more slowly for a while."
     )
+    isolate: bool = Field(
+        default=False,
+        description="Whether pages are parsed and read in a process that is killed if it takes too long.",
+    )
 
 
 class LaneSettings(BaseModel):
@@ -210,6 +214,11 @@ class GuardSettings(BaseModel):
         default_factory=list,
         description="Networks that the tasks of jobs may connect to although they are not public, as in "
         '`["10.0.0.0/8"]`. Set it for gateways and for workers alike.',
+    )
+    isolate: bool = Field(
+        default=True,
+        description="Whether the pages of jobs are parsed and read in processes that can be killed, as with "
+        "`isolate=True` on their scraper.",
     )
 
     @field_validator("allow_networks")

@@ -75,7 +75,10 @@ class Settings(BaseSettings):
         default=64, ge=1, le=10_000, description="Most requests in flight per worker process, over all sites."
     )
     log_level: LogLevel = Field(default="warning", description="Least important kind of message that is logged.")
-    log_format: LogFormat = Field(default="text", description="`text` for people, `json` for machines; on stderr.")
+    log_format: LogFormat = Field(default="text", description="`text` for people, `json` for machines.")
+    log_file: str | None = Field(
+        default=None, min_length=1, description="File that log lines are added to, instead of stderr; absent = none."
+    )
     events: str | None = Field(
         default=None,
         min_length=1,
@@ -97,6 +100,20 @@ class Settings(BaseSettings):
     )
     cache_max_bytes: int = Field(
         default=4 * 1024 * 1024, ge=0, description="Largest body that is kept to be used again. Unit: bytes."
+    )
+    max_block: Seconds = Field(
+        default=10.0,
+        le=60,
+        description="A handler that holds up its whole worker for so long is stopped, and its page has failed; "
+        "0 = never. Unit: seconds.",
+    )
+    handler_timeout: Seconds = Field(
+        default=30.0, gt=0, description="Most time for one page where handlers run isolated. Unit: seconds."
+    )
+    handler_memory: int = Field(
+        default=512 * 2**20,
+        ge=64 * 2**20,
+        description="Most memory for the pages of one process where handlers run isolated. Unit: bytes.",
     )
     scrapers: dict[str, ScraperSettings] = Field(default_factory=dict, description="Overrides per scraper.")
     lanes: dict[str, LaneSettings] = Field(default_factory=dict, description="Rules per lane.")

@@ -88,6 +88,20 @@ def target_of(scraper: Scraper) -> str:
     return "TARGET"
 
 
+def targets_of(scraper: Scraper) -> list[str]:
+    """All targets that another process has to load to have a scraper with all its handlers: the files, or modules,
+    that name it at their top; of these only those where handlers are defined, if there are any. None at all = it cannot
+    be had there."""
+    files = {code.co_filename for handler in scraper.handlers.values() if (code := code_of(handler.function))}
+    naming = {
+        str(module.__file__): name
+        for name, module in list(sys.modules.items())
+        if getattr(module, "__file__", None) and any(value is scraper for value in vars(module).values())
+    }
+    defining = {file: name for file, name in naming.items() if file in files} or naming
+    return [f"{name if '.' in name else file}:{scraper.name}" for file, name in defining.items()]
+
+
 def refuse_while_loading(act: str) -> None:
     """Raises UsageError if a target is being loaded at this moment: whoever loads it wants its scrapers only."""
     if _loading.get():

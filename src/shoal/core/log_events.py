@@ -80,6 +80,11 @@ TASK_SNOOZED = LogEvent("task.snoozed", "warning", "backing off", "site", "url",
 TASK_DROPPED = LogEvent("task.dropped", "info", "dropped", "scraper", "url", "handler", "reason")
 TASK_BROKE = LogEvent("task.broke", "error", "this should not have happened", "scraper", "url")
 
+REQUEST_ANSWERED = LogEvent(
+    "request.answered", "info", "answered", *("status", "method", "url", "bytes", "seconds", "exit")
+)
+REQUEST_FAILED = LogEvent("request.failed", "info", "not answered", *("reason", "method", "url", "seconds", "exit"))
+
 BACKGROUND_FAILED = LogEvent(
     "background.failed",
     "error",
@@ -91,6 +96,18 @@ LOOP_BLOCKED = LogEvent(
     "warning",
     "a handler blocks everything else; give it `thread=True`, or let it await",
     *("scraper", "handler", "url", "where", "seconds"),
+)
+LOOP_LOST = LogEvent(
+    "loop.lost",
+    "error",
+    "a handler that cannot be stopped holds up everything else; this process ends, and what it held is not lost",
+    *("scraper", "handler", "url", "where", "seconds"),
+)
+ISOLATION_MISSING = LogEvent(
+    "isolation.missing",
+    "warning",
+    "jobs of this scraper are read in the worker itself: no other process could load it; make it at the top of a file",
+    "scraper",
 )
 WORKER_OFFLINE = LogEvent(
     "worker.offline",

@@ -6,6 +6,8 @@ import random
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+import msgspec
+
 from shoal.core.clock import Millis, Moment
 
 BACKOFF_FIRST: Millis = 60_000
@@ -101,6 +103,23 @@ def outage_wait(times: int, chance: random.Random, first: Millis = OUTAGE_FIRST)
     """How long a slot waits whose site was found down `times` times in a row: doubling, up to 25 % more."""
     wait = min(first << min(times - 1, 20), OUTAGE_MOST)
     return round(wait * chance.uniform(1.0, 1.25))
+
+
+class Outage(msgspec.Struct, frozen=True, array_like=True):
+    """A site that is down by one exit: `since` when, found so `times` times in a row, and not to be visited `until`
+    then."""
+
+    since: Moment
+    times: int
+    until: Moment
+
+
+def goes_on(before: Outage | None, now: Moment, chance: random.Random, first: Millis = OUTAGE_FIRST) -> Outage:
+    """The outage after one more failure. Those that were under way together count as one: none of them has waited."""
+    if before is None:
+        before = Outage(now, 0, now)
+    times = before.times + 1 if now >= before.until else max(1, before.times)
+    return Outage(before.since, times, max(before.until, now + outage_wait(times, chance, first)))
 
 
 def offline_wait(times: int, chance: random.Random, first: Millis = OFFLINE_FIRST) -> Millis:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from shoal.errors import UsageError
+
 MAX_URL = 8192
 """Characters. Longer URLs are refused: they are traps or mistakes, and no server needs to accept them."""
 
@@ -33,9 +35,13 @@ MAX_DEPTH = 100
 MAX_TEXT = 1000
 """Characters of a reason; what is longer is cut."""
 
+LAST = "last"
+"""Where a run is named, this means the newest one."""
+
 NUL = "it contains a NUL character"
 HALF = "it contains half a character (a lone surrogate)"
 
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
@@ -59,6 +65,17 @@ def is_storable(text: str) -> bool:
 def findable(text: str) -> str:
     """A text to look for in a store: itself; or, where no store can hold it, the empty one, which nothing is called."""
     return text if is_storable(text) else ""
+
+
+def check_run_id(text: str) -> None:
+    """Raises UsageError for what a new run cannot be called."""
+    if text == LAST:
+        raise UsageError("A run cannot be called 'last': that means the newest run. Choose another id.")
+    if _RUN_ID.fullmatch(text) is None:
+        raise UsageError(
+            f"A run cannot be called {cleaned(text, 200)!r}: an id is 1 to 128 letters, digits, '-', '_', '.' and ':', "
+            "a letter or digit first."
+        )
 
 
 def json_problem(encoded: bytes, most: int) -> str | None:

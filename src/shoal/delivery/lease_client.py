@@ -31,6 +31,7 @@ from shoal.delivery.held_lease import HeldLease
 from shoal.delivery.options import FixedExits, LeaseOptions, LeaseTiming, UsableExits
 from shoal.delivery.producer import Producer
 from shoal.delivery.renewal import LeaseRenewals
+from shoal.delivery.storable_outcome import storable_outcome
 from shoal.delivery.supervised import supervised
 from shoal.delivery.sweeping import Sweeping
 from shoal.delivery.watcher import LeaseWatcher
@@ -146,8 +147,8 @@ class LeaseClient:
         """End a lease. It goes to the store with the next exchange, together with others; `flush` waits for that.
 
         `how`: its outcome; or a whole settlement (`lease.settlement(outcome, crawl_delay=…)`), where more was learned
-        or no request was needed. Raises UsageError if it was settled before, and if no request was started although the
-        outcome speaks of one: the clock of its site would not know of it.
+        or no request was needed. Raises UsageError if it was settled before, if the outcome holds what no store can,
+        and if no request was started although it speaks of one: the clock of its site would not know of it.
         """
         token = lease.lease.token
         if self._producer.held.get(token) is not lease:
@@ -159,7 +160,7 @@ class LeaseClient:
                     "`lease.start()` at the moment of sending. If none was needed, settle with "
                     "`lease.settlement(outcome)`."
                 )
-            how = lease.settlement(how)
+            how = lease.settlement(storable_outcome(how))
         del self._producer.held[token]
         lease.is_over = True
         if noted := self._noted.pop(token, None):
@@ -175,6 +176,11 @@ class LeaseClient:
         if self._notebook is None:
             raise UsageError("The lease client is not open: use it within `async with`.")
         return self._notebook.holding(lease.lease.task.id)
+
+    def charge_only(self, lease: HeldLease) -> None:
+        """This process is about to die, and this lease's task is the cause: a crash of it, and of no other."""
+        if self._notebook is not None:
+            self._notebook.charge_only(lease.lease.task.id)
 
     async def flush(self) -> None:
         """Wait until the store has heard of everything that was settled before. Raises EngineError if it cannot."""

@@ -13,7 +13,7 @@ from shoal.config.sections import Mode
 from shoal.errors import UsageError
 from shoal.insight.changes import Changes
 from shoal.runs.event_loop import in_loop
-from shoal.runs.orchestrator import AsyncOrchestrator
+from shoal.runs.orchestrator import AsyncOrchestrator, Existing, Resume
 from shoal.runs.results import RunResult, RunStatus, ScraperInfo
 
 Answer = TypeVar("Answer")
@@ -52,10 +52,11 @@ class Orchestrator:
         input: Mapping[str, Any] | bytes | None = None,  # noqa: A002 - the word of the API
         mode: Mode | None = None,
         run_id: str | None = None,
-        resume: bool = False,
+        resume: Resume = False,
         once: bool = False,
         wait: bool = False,
         output: str | Path | Sequence[str | Path] | None = None,
+        if_exists: Existing = "refuse",
     ) -> RunResult:
         """Start a run of a scraper, by name (None = the only one there is), in the scraper's mode or in `mode`.
 
@@ -69,10 +70,14 @@ class Orchestrator:
         `input`: for a scraper with `input=`.
         `run_id`: a name for the run (None = made up). A distributed run that exists takes what it has not seen yet,
         so that the same call again adds nothing.
-        `resume`: go on with the run `run_id`, or with the newest unfinished one of the scraper.
+        `resume`: go on with the run `run_id`, or with the newest unfinished one of the scraper; "or_start": and if
+        there is none, start one.
         `once`: visit each page once; without it, a scraper that visits its pages again (`every`) goes on until Ctrl-C.
         `wait`: in mode distributed, return when the run has ended, whoever works on it.
-        `output`: a file for the items, `.jsonl` or `.csv`, or several, written when the run has ended.
+        `output`: where the items go when the run has ended: a file (`.jsonl`, `.json`, `.csv`, `.xml`, `.parquet`, each
+        but the last also with `.gz` or `.zst`), an object (`s3://…`), a table (`sqlite:///…#name`), or several.
+        `if_exists`: what becomes of a file that is there already: "refuse" (an error before anything is fetched),
+        "replace" or "append".
         """
         return self._do(
             lambda core: core.start(
@@ -86,6 +91,7 @@ class Orchestrator:
                 once=once,
                 wait=wait,
                 output=output,
+                if_exists=if_exists,
             )
         )
 

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import structlog
@@ -23,7 +23,8 @@ from shoal.errors import BadTarget, UsageError
 from shoal.insight.changes import Changes, changes_since
 from shoal.intake.url_lists import URLList, check_file
 from shoal.runs.command_line import command_line
-from shoal.runs.export import outputs_for
+from shoal.runs.export.output import OutputOptions, outputs_for
+from shoal.runs.export.places.local_file import IfExists
 from shoal.runs.open_store import open_store
 from shoal.runs.results import RunResult, RunStatus, ScraperInfo, info_of, status_of
 from shoal.runs.run_flow import RunFlow
@@ -32,6 +33,13 @@ from shoal.runs.run_request import RunRequest
 if TYPE_CHECKING:
     from shoal.frontier.contract.engine import Engine
     from shoal.runs.run_hooks import RunHooks
+
+
+Resume = bool | Literal["or_start"]
+"""Whether to go on with a run that is there. "or_start": and to start one, where there is none."""
+
+Existing = Literal["refuse", "replace", "append"]
+"""What becomes of an output file that is there already."""
 
 
 class AsyncOrchestrator:
@@ -94,14 +102,16 @@ class AsyncOrchestrator:
         input: Mapping[str, Any] | bytes | None = None,  # noqa: A002 - the word of the API
         mode: Mode | None = None,
         run_id: str | None = None,
-        resume: bool = False,
+        resume: Resume = False,
         once: bool = False,
         wait: bool = False,
         output: str | Path | Sequence[str | Path] | None = None,
+        if_exists: Existing = "refuse",
     ) -> RunResult:
         """As Orchestrator.start; `urls` may also be an async iterator."""
         refuse_while_loading(f"start a run of {scraper or 'its scraper'}")
         chosen = self._named(scraper)
+        named = [output] if isinstance(output, str | Path) else output or ()
         return await self.carry_out(
             RunRequest(
                 chosen,
@@ -110,10 +120,11 @@ class AsyncOrchestrator:
                 input=msgspec.json.encode(input) if isinstance(input, Mapping) else input,
                 mode=mode,
                 run_id=run_id,
-                resume=resume,
+                resume=bool(resume),
+                or_start=resume == "or_start",
                 once=once,
                 wait=wait,
-                outputs=outputs_for([output] if isinstance(output, str | Path) else output or ()),
+                outputs=outputs_for(named, OutputOptions(if_exists=IfExists(if_exists))),
                 line=self._line,
             )
         )

@@ -163,6 +163,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     `exported`: items that were written to `output`; None = nothing was to be written, or not yet.
     `refused_by`, `dropped_by`: of what this process met, why links were refused and pages dropped, and how many.
     `barren_start`: the first start page, if no page gave an item or a link; else None.
+    `items`: all that the run has given, as they were yielded, where it was started by `Scraper.run`; else None.
     """
 
     status: ResultStatus
@@ -176,6 +177,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     refused_by: dict[str, int] = {}
     dropped_by: dict[str, int] = {}
     barren_start: BarrenStart | None = None
+    items: list[Any] | None = None
 
     @property
     def run_id(self) -> str:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from shoal.core.lanes import page_lanes
 from shoal.errors import UsageError
 from shoal.frontier.retrying import patient
-from shoal.runs.export import export, items_of
+from shoal.runs.export.export import export, items_of
+from shoal.runs.export.live import written_meanwhile
+from shoal.runs.export.places.local_file import IfExists
 from shoal.runs.results import BarrenStart, ResultStatus, RunResult, status_of
 from shoal.runs.run_hooks import RunHooks
 from shoal.runs.run_request import choose_run
@@ -56,7 +58,7 @@ class RunFlow:
 
         The same again adds nothing. Raises UsageError if the run has nothing to begin with.
         """
-        if request.resume:
+        if request.resume and chosen.found is not None:
             await self._engine.frontier.resume_run(chosen.run_id)
         if not chosen.fill:
             return Seeded()
@@ -79,7 +81,8 @@ class RunFlow:
         if not request.wait:
             return queued
         began = self._clock.elapsed()
-        ended = await self._hooks.follow(self._engine, run.run_id)
+        async with written_meanwhile(self._engine.reader, run.run_id, request.outputs, self._clock):
+            ended = await self._hooks.follow(self._engine, run.run_id)
         return await self._end(request, ended, enqueued, began, worker_command=command)
 
     async def _work_here(self, request: RunRequest, before: Run, enqueued: int) -> RunResult:
@@ -91,9 +94,11 @@ class RunFlow:
             drain=True,
             revisit=not request.once,
         )
-        worker = Worker(self._engine, [request.scraper], options)
+        worker = Worker(self._engine, [request.scraper], options, around=self._hooks.around)
         began, done = self._clock.elapsed(), before.counters.done
-        if await self._hooks.work(self._engine, before, worker):
+        async with written_meanwhile(self._engine.reader, before.run_id, request.outputs, self._clock):
+            interrupted = await self._hooks.work(self._engine, before, worker)
+        if interrupted:
             left = await self._store.reader.run(before.run_id)  # nobody who has pressed Ctrl-C waits for a store
             if left.left_for_pages:
                 return RunResult(
@@ -101,7 +106,7 @@ class RunFlow:
                     enqueued=enqueued,
                     run=status_of(left),
                     completed_before=done,
-                    exported=await _export(request, self._store, left.run_id),
+                    exported=await _export(request, self._store, left, unfinished=True),
                 )
         ended = await self._engine.reader.run(before.run_id)
         return await self._end(request, ended, enqueued, began, completed_before=done, tally=worker.tally)
@@ -129,16 +134,22 @@ class RunFlow:
             seconds=seconds,
             completed_before=completed_before,
             halted=None if halt is None else halt.sentence,
-            exported=await _export(request, self._engine, run.run_id),
+            exported=await _export(request, self._engine, run),
             refused_by={} if tally is None else dict(tally.refused),
             dropped_by={} if tally is None else dict(tally.dropped),
             barren_start=None if barren is None else BarrenStart(*barren),
         )
 
 
-async def _export(request: RunRequest, store: Engine, run_id: str) -> int | None:
-    """Write the items that are there now to all outputs. Answers how many; None = nobody wants them."""
-    written = None
+async def _export(request: RunRequest, store: Engine, run: Run, *, unfinished: bool = False) -> int | None:
+    """Write the items that are there now to all outputs. Answers how many; None = none were to be written.
+
+    Live ones have them already. What is appended to a file waits for the end of the run: the rest would repeat it.
+    """
+    written: int | None = None
     for output in request.outputs:
-        written = await export(items_of(store.reader, run_id), output)
+        if output.live:
+            written = run.counters.items
+        elif not (unfinished and output.is_file and output.if_exists is IfExists.APPEND):
+            written = await export(items_of(store.reader, run.run_id), output, run.run_id)
     return written

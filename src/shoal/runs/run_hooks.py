@@ -13,8 +13,9 @@ from shoal.intake.url_lists import URLList
 from shoal.runs.follow import followed_to_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from shoal.fetch.protocol import Fetcher
     from shoal.frontier.contract.engine import Engine
     from shoal.frontier.contract.frontier import Run
     from shoal.runs.results import RunResult
@@ -33,6 +34,8 @@ class RunHooks:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock or SystemClock()
+        self.around: Callable[[Fetcher], Fetcher] | None = None
+        """What stands between the tasks that are worked on here and the network; None = nothing."""
 
     def chosen(self, request: RunRequest, chosen: ChosenRun) -> None:
         """The run is known."""

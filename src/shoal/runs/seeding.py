@@ -15,7 +15,7 @@ from shoal.api.request import Request
 from shoal.api.scraper import Scraper
 from shoal.api.sitemap import Sitemap, sitemap_request
 from shoal.core.clock import Clock
-from shoal.core.run_id import check_run_id
+from shoal.core.storable import check_run_id
 from shoal.core.task import NewTask, RunState
 from shoal.core.url import join, without_credentials
 from shoal.errors import BadURL

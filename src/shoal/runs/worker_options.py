@@ -9,7 +9,7 @@ from shoal.config.secret_key import secret_box
 from shoal.core.clock import millis
 from shoal.core.lanes import PAGE_LANES
 from shoal.fetch.guard.rules import Guard
-from shoal.work.options import WorkerOptions
+from shoal.work.options import IsolationOptions, WorkerOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,4 +48,6 @@ def worker_options(
         revisit=revisit,
         cache_max_bytes=settings.cache_max_bytes,
         secrets=secret_box(settings),
+        isolation=IsolationOptions(settings.guard.isolate, settings.handler_timeout, settings.handler_memory),
+        max_block=settings.max_block,
     )

@@ -17,6 +17,7 @@ Paths:
     wire       /drop  /reset  /half  /drip/{bytes}/{ms}  /endless  /headers/endless  /garbage
                /length/long|short|garbage|negative|twice  /chunked/good|bad
     encodings  /gzip  /br  /deflate  /bad-gzip  /bomb/gzip|br|deflate  /charset/{kind of CHARSET_TEXTS}
+    complex    /complex/{kind of COMPLEX_PAGES or UNSEEN_PAGES} (small, and takes a parser minutes or gigabytes)
     redirects  /redirect/{n}  /redirect-loop  /redirect-to?url=  /redirect-cookie  (each with &status=, 302 if not said)
     refusals   /429|503/bare  /429|503/seconds/{s}  /429|503/date/{s}  /429|503/first/{times}/{s}/{name}
                /flaky/{failures}/{name}  /limited/{per_second}/ (linked pages behind a token bucket)
@@ -42,6 +43,7 @@ import uvloop
 
 from shoal.testing.access_log import AccessLog, AccessRecorder
 from shoal.testing.hostile.call import StampedReader
+from shoal.testing.hostile.complex_pages import COMPLEX_PAGES, UNSEEN_PAGES
 from shoal.testing.hostile.connection import HEAD_LIMIT, Site, serve_connection
 from shoal.testing.hostile.encodings import BOMB_MEGABYTES, CHARSET_TEXTS, PLAIN
 from shoal.testing.hostile.ordinary import BROKEN_TITLE, SiteItem, site_item, site_links, site_path
@@ -55,9 +57,11 @@ __all__ = [
     "BOMB_MEGABYTES",
     "BROKEN_TITLE",
     "CHARSET_TEXTS",
+    "COMPLEX_PAGES",
     "CRAWL_DELAY",
     "PLAIN",
     "TRUE_BODY",
+    "UNSEEN_PAGES",
     "HostileSite",
     "Robots",
     "RobotsAt",

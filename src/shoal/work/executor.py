@@ -42,6 +42,7 @@ from shoal.work.exits.exit_blame import ExitBlame
 from shoal.work.options import WorkTiming
 from shoal.work.task.attempt import Attempt, Trouble
 from shoal.work.task.classify import REDIRECTS, WORTH_RETRYING, Classifier, because, trouble_of
+from shoal.work.task.handler_failure import HandlerStopped
 from shoal.work.task.page_history import PageHistory
 from shoal.work.task.read_sitemap import SitemapReading
 from shoal.work.task.recollection import every_of, headers_of, jar_of
@@ -117,6 +118,8 @@ class Executor:
             outcome = Dead(because(Blame.HANDLER, error))
         except EngineError:
             raise
+        except HandlerStopped as error:  # not in its handler: in what the scraper says of pages, or in reading them
+            outcome = self._classify[task.scraper].failure(attempt.lease, because(Blame.HANDLER, error))
         except Exception as error:
             # A mistake of ours must not take the worker and all its other tasks along.
             log.exception(log_events.TASK_BROKE, scraper=task.scraper, url=without_credentials(task.url))

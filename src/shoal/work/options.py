@@ -49,6 +49,16 @@ class WorkTiming:
 
 
 @dataclass(frozen=True, slots=True)
+class IsolationOptions:
+    """How handlers run in processes of their own. `jobs`: those that read pages for web clients do, whatever their
+    scraper says. `timeout`: seconds for one page. `memory`: bytes that pages may take in each process."""
+
+    jobs: bool = True
+    timeout: float = 30.0
+    memory: int = 512 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """How one worker works.
 
@@ -60,7 +70,9 @@ class WorkerOptions:
     the tasks of web clients may connect to. `max_crawl_delay`: a longer Crawl-delay of a robots.txt is read as this;
     `max_backoff`: a longer Retry-After.
     `revisit`: pages that are to be visited again wait for it. `cache_max_bytes`: the largest body that is kept to be
-    used again. `timing`: for tests. `secrets`: opens what is sealed in the store.
+    used again. `isolation`: handlers in processes of their own. `max_block`: seconds that a handler may hold the event
+    loop before it is stopped; 0 = as long as it likes. `secrets`: opens what is sealed in the
+    store. `timing`: for tests.
     """
 
     user_agent: str
@@ -78,6 +90,8 @@ class WorkerOptions:
     max_backoff: Millis = MAX_BACKOFF
     revisit: bool = True
     cache_max_bytes: int = LARGEST
+    isolation: IsolationOptions = field(default_factory=IsolationOptions)
+    max_block: float = 10.0
     timing: WorkTiming = field(default_factory=WorkTiming)
     secrets: SecretBox = field(default_factory=NoKeys)
 

@@ -26,6 +26,7 @@ from shoal.work.connectivity import Connectivity
 from shoal.work.executor import Executor
 from shoal.work.exits.exit_set import ExitSet
 from shoal.work.in_flight import InFlight
+from shoal.work.isolation.handler_pool import HandlerPool
 from shoal.work.options import WorkerOptions
 from shoal.work.process.loop_watchdog import LoopWatchdog
 from shoal.work.process.run_halts import RunHalts
@@ -72,6 +73,7 @@ class Worker:
         self._stopping = False
         self._stop_asked = asyncio.Event()
         self._known_links = KnownLinks()
+        self._pool = HandlerPool(self._scrapers, options.isolation)
         self._halts = RunHalts(self._engine, self._scrapers, clock)
         self._single_flight = SingleFlight(self._engine.cache, clock, chance, options.timing)
         self._exits = ExitSet(options, scrapers, self._engine.exits, clock, lambda: self._leases.held)
@@ -110,7 +112,9 @@ class Worker:
         """
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._exits.close)
+            stack.push_async_callback(self._pool.close)
             fetcher = await self._exits.open()
+            asking = fetcher if self._around is None else self._around(fetcher)
             async with self._leases as leases:
                 options, clock, timing = self._options, self._clock, self._options.timing
                 robots = RobotsCache(
@@ -119,11 +123,11 @@ class Worker:
                 )  # fmt: skip
                 self._executor = Executor(
                     self._scrapers,
-                    fetcher if self._around is None else self._around(fetcher),
-                    Permission(fetcher, robots, clock, self._engine.frontier, timing),
+                    asking,
+                    Permission(asking, robots, clock, self._engine.frontier, timing),
                     HandlerRunner(
                         leases.handling, self._known_links, clock, self._halts, self.tally, self._budget,
-                        options.secrets,
+                        options.secrets, self._pool,
                     ),
                     SitemapReading(self._engine.frontier, self._budget, self._finds),
                     PageHistory(self._engine.cache, self._single_flight, fetcher.has_cookies, options.cache_max_bytes),
@@ -133,7 +137,7 @@ class Worker:
                     max_backoff=options.max_backoff, secrets=options.secrets,
                 )  # fmt: skip
                 try:
-                    with LoopWatchdog(self._in_flight.attempt_of):
+                    with LoopWatchdog(self._in_flight.attempt_of, leases.charge_only, options.max_block):
                         await self._work(leases, self._executor)
                 except BaseExceptionGroup as errors:
                     raise of_the_store(errors) from None

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from shoal.core.clock import millis
+from shoal.core.secret_box import NoKeys
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.gateway import server
 from shoal.gateway.http.streams import StreamCut, events, lines
@@ -117,7 +118,7 @@ async def test_a_stream_of_items_is_cut_when_its_key_is_revoked(engine: SqliteEn
     job_id = await a_large_job(engine, 20)
     service = GatewayService(engine, [shop_scraper()], GatewayOptions(max_answer=100_000))
     async with service.running():
-        _, key = new_key("ada", (Scope.READ,), None, None, service.clock.now())
+        _, key = new_key("ada", (Scope.READ,), None, None, service.clock.now(), box=NoKeys())
         await store_key(engine.registry, key)
         await service.keys.load()
         rest = lines(service, key, job_id, 0)

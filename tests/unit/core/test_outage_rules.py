@@ -7,8 +7,16 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core.outage import Outage, goes_on
-from shoal.core.politeness import ASIDE_FIRST, ASIDE_MOST, OUTAGE_FIRST, OUTAGE_MOST, aside, outage_wait
+from shoal.core.politeness import (
+    ASIDE_FIRST,
+    ASIDE_MOST,
+    OUTAGE_FIRST,
+    OUTAGE_MOST,
+    Outage,
+    aside,
+    goes_on,
+    outage_wait,
+)
 
 NOW = 1_700_000_000_000
 SEEDS = st.integers().map(random.Random)

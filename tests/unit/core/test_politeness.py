@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shoal.core.politeness import (
     BACKOFF_FIRST,
     BACKOFF_MOST,
+    MAX_BACKOFF,
     RETRY_FIRST,
     RETRY_MOST,
     backoff,
@@ -21,6 +22,8 @@ from shoal.core.politeness import (
 )
 
 NOW = 1_700_000_000_000
+LONG = 10**13
+"""More than anybody asks for."""
 PACES = st.integers(0, 10**9)
 SEEDS = st.integers().map(random.Random)
 NUMBERS = st.integers(1, 10**6)
@@ -91,20 +94,26 @@ def test_the_jitter_reaches_both_ends() -> None:
 
 @given(st.integers(0, 10**9))
 def test_seconds_are_taken_at_their_word(seconds: int) -> None:
-    assert retry_after(str(seconds), NOW) == seconds * 1000
-    assert retry_after(f"  {seconds}\t", NOW) == seconds * 1000
+    assert retry_after(str(seconds), NOW, LONG) == seconds * 1000
+    assert retry_after(f"  {seconds}\t", NOW, LONG) == seconds * 1000
+
+
+@pytest.mark.parametrize("asked", [str(10**12), "9" * 500, "Fri, 31 Dec 2058 23:59:59 GMT"])
+def test_no_answer_closes_a_site_for_years(asked: str) -> None:
+    assert retry_after(asked, NOW) == MAX_BACKOFF == 24 * 3_600_000
+    assert retry_after(asked, NOW, 5_000) == 5_000
 
 
 @given(st.integers(-(10**8), 10**9))
 def test_a_date_is_waited_for_and_never_undercut(seconds: int) -> None:
-    wait = retry_after(formatdate(NOW / 1000 + seconds, usegmt=True), NOW)
+    wait = retry_after(formatdate(NOW / 1000 + seconds, usegmt=True), NOW, LONG)
     assert wait is not None
     assert max(0, seconds * 1000) <= wait <= max(0, seconds * 1000) + 1
 
 
 @given(st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.timezones()))  # noqa: DTZ001
 def test_a_date_of_any_time_zone(moment: datetime) -> None:
-    wait = retry_after(format_datetime(moment), NOW)
+    wait = retry_after(format_datetime(moment), NOW, LONG)
     assert wait is not None
     exact = (moment.astimezone(UTC).replace(microsecond=0) - datetime.fromtimestamp(NOW / 1000, UTC)).total_seconds()
     assert abs(wait - max(0, exact * 1000)) <= 60_000  # zones of long ago have seconds, which the header cannot say

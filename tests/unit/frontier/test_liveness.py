@@ -86,6 +86,14 @@ def test_it_survives_a_kill(tmp_path: Path) -> None:
     assert read_notebook(str(file)) == frozenset({7, 9, 2**62})
 
 
+def test_before_a_death_the_one_to_blame_is_noted_alone(book: Notebook) -> None:
+    with book.holding(7), book.holding(8), book.holding(9):
+        book.charge_only(8)
+        assert hand(book) == {8}
+        book.charge_only(2**62)
+        assert hand(book) == {2**62}
+
+
 def test_closed_it_is_gone(book: Notebook) -> None:
     book.close()
     assert hand(book) is None

@@ -16,6 +16,7 @@ SETTINGS = Settings.model_validate(
         "audit": False,
         "cache_max_bytes": 10,
         "max_crawl_delay": "20s",
+        "max_backoff": "2h",
         "guard": {"allow_networks": ["10.0.0.0/8"]},
         "tor": {"path": "/opt/tor"},
         "exits": {"shops": {"ways": ["socks5://10.0.0.5:1080"]}},
@@ -27,6 +28,7 @@ def test_all_that_is_set_reaches_the_worker() -> None:
     options = worker_options(SETTINGS, lanes=("bulk",), queues=("q",), batch=3, drain=True, revisit=False)
     assert (options.user_agent, options.concurrency) == ("Crawler/1 (+mailto:me@example.org)", 7)
     assert (options.audit, options.cache_max_bytes, options.max_crawl_delay) == (False, 10, 20_000)
+    assert options.max_backoff == 7_200_000
     assert (options.tor.path, sorted(options.exits)) == ("/opt/tor", ["10.0.0.5:1080", "direct", "tor"])
     assert options.guard.refuses_address("10.1.2.3") is None
     assert WorkerOptions("x").guard.refuses_address("10.1.2.3") is not None

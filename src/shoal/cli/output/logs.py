@@ -1,4 +1,4 @@
-"""Logs on stderr, as text for people or JSON for machines."""
+"""Logs on stderr or in a file, as text for people or JSON for machines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import structlog
 from shoal.cli.output.exit_codes import wants_tracebacks
 from shoal.cli.output.tracebacks import with_traceback
 from shoal.core.log_events import with_sentence, without_traceback
+from shoal.errors import BadSettings
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -30,14 +31,22 @@ class _Stderr(logging.Handler):
             self.handleError(record)
 
 
+def _log_file(name: str) -> logging.Handler:
+    try:
+        return logging.FileHandler(name, encoding="utf-8")
+    except OSError as error:
+        raise BadSettings(f"The log file {name!r} cannot be written: {error.strerror}.") from None
+
+
 def _without_nothing(_logger: object, _method: str, event: EventDict) -> EventDict:
     """A line says what is known, and not what is not."""
     return {key: value for key, value in event.items() if value is not None}
 
 
 def configure_logs(settings: Settings) -> None:
-    """Send what Shoal and its libraries log to stderr, in one form, from the level of the settings on.
+    """Send what Shoal and its libraries log to stderr or to a file, in one form, from the level of the settings on.
 
+    Several processes may add to one file: each line is written at once. Raises BadSettings if it cannot be written.
     Tracebacks of handlers are shown with `--debug`, and at the level `debug`; dead letters keep them in any case.
     No traceback shows variables, in whatever form and whoever logs it.
     """
@@ -56,7 +65,8 @@ def configure_logs(settings: Settings) -> None:
         renderers = [structlog.processors.JSONRenderer()]
     else:
         console = structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            colors=settings.log_file is None and sys.stderr.isatty(),
+            exception_formatter=structlog.dev.plain_traceback,
         )
         renderers = [with_sentence, console]
     structlog.configure(
@@ -65,7 +75,7 @@ def configure_logs(settings: Settings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = _Stderr()
+    handler = _Stderr() if settings.log_file is None else _log_file(settings.log_file)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -140,7 +140,7 @@ class RunReport:
         return f"{self._places()} ({count(result.exported or 0, 'item')})"
 
     def _places(self) -> str:
-        return " and ".join(str(output.path or "standard output") for output in self._request.outputs)
+        return " and ".join(output.shown for output in self._request.outputs)
 
     def _nothing_found(self, result: RunResult) -> None:
         """A run that ended where it began: most likely its handler looks for what the page does not have."""

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from shoal.core.clock import Moment
 
 
-def print_json(value: Any) -> None:
-    """One JSON value on stdout, indented."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+def print_json(value: Any, *, indent: bool = True) -> None:
+    """One JSON value on stdout. `indent`: False = on one line."""
+    told = msgspec.json.encode(value)
+    sys.stdout.write((msgspec.json.format(told, indent=2) if indent else told).decode() + "\n")
 
 
 def print_line(text: str = "") -> None:

@@ -113,6 +113,8 @@ class RunAtTerminal(RunHooks):
         return (
             sys.executable, "-m", "shoal", "worker", self._request.target, "--run-id", run_id,
             "--concurrency", str(self._settings.concurrency), "--drain", "--quiet", "--until-eof",
+            *(word for word in self._request.options if word == "--verbose"),
+            *_with_value("--warc", self._request.options), *_with_value("--log-file", self._request.options),
             *(() if self._request.line.config is None else ("--config", self._request.line.config)),
             *(() if self._request.once else ("--again",)),
             *(("--debug",) if wants_tracebacks() else ()),
@@ -132,3 +134,8 @@ class RunAtTerminal(RunHooks):
             with suppress(asyncio.CancelledError, ShoalError):
                 await watching
             display.close()
+
+
+def _with_value(option: str, said: Sequence[str]) -> Sequence[str]:
+    """An option with its value, if it was given."""
+    return said[said.index(option) : said.index(option) + 2] if option in said else ()

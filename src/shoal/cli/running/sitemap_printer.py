@@ -16,7 +16,7 @@ from shoal.config.apply import configure
 from shoal.core.url import NormalURL, without_credentials
 from shoal.errors import UsageError
 from shoal.frontier.open import open_engine
-from shoal.runs.export import writing
+from shoal.runs.export.places.local_file import writing
 from shoal.runs.seeding import seed
 from shoal.runs.worker_options import worker_options
 from shoal.work.task.read_sitemap import resolved

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from shoal.api.scraper import Scraper
 from shoal.cli.output.exit_codes import complain, say
 from shoal.config.apply import check_names, configure
 from shoal.config.load import FILE_NAME, ignored_file, load
 from shoal.config.settings import NO_FILE
-from shoal.config.target import folders_of, load_scrapers, names_beside
+from shoal.config.target import folders_of, load_scraper, load_scrapers, names_beside
 from shoal.errors import BadTarget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from shoal.api.scraper import Scraper
     from shoal.config.settings import Settings
+
+PAGE = "page"
+"""The scraper of those who have none."""
 
 
 def settings_for(
@@ -44,6 +47,26 @@ def scrapers_for(targets: Sequence[str], settings: Settings, *, quiet: bool = Fa
     for scraper in scrapers:
         configure(scraper, settings)
     return scrapers
+
+
+def used_scraper(target: str | None, config: Path | None) -> tuple[Settings, Scraper]:
+    """For commands that fetch a page by the way: a scraper as its settings make it, and these.
+
+    None = one without a mind of its own, named `page`; settings for it are those of `[scrapers.page]`.
+    Logs are for errors alone: what becomes of the page is what such a command tells.
+    """
+    from shoal.cli.output.logs import configure_logs  # noqa: PLC0415 - slow to load
+
+    settings = settings_for([] if target is None else [target], config)
+    configure_logs(settings if settings.log_level == "debug" else settings.model_copy(update={"log_level": "error"}))
+    if target is not None:
+        scraper = load_scraper(target)
+        scrapers_for([target], settings)
+        return settings, scraper
+    scraper = Scraper(PAGE)
+    scraper.page(lambda _page: None)
+    configure(scraper, settings)
+    return settings, scraper
 
 
 def _known(targets: Sequence[str], scrapers: Sequence[Scraper]) -> list[str]:

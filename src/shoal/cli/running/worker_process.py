@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from shoal.api.scraper import Scraper
+    from shoal.fetch.protocol import Fetcher
     from shoal.frontier.contract.reader import Reader
 
 
@@ -37,6 +38,7 @@ class WorkerProcess:
 
     `batch`: the most leases that are taken at once; None = as many as there is room for. `drain`: end when nothing is
     left. `until_eof`: stop when standard input ends. `revisit`: pages are visited again, where scrapers ask for it.
+    `around`: what stands between its tasks and the network; None = nothing.
     """
 
     settings: Settings
@@ -48,6 +50,7 @@ class WorkerProcess:
     quiet: bool
     until_eof: bool
     revisit: bool = True
+    around: Callable[[Fetcher], Fetcher] | None = None
     _worker: Worker | None = field(default=None, init=False)
 
     async def run(self) -> int:
@@ -87,7 +90,7 @@ class WorkerProcess:
                 drain=self.drain,
                 revisit=self.revisit,
             )
-            self._worker = Worker(engine, self.scrapers, options)
+            self._worker = Worker(engine, self.scrapers, options, around=self.around)
             if not self.quiet:
                 what = f"{', '.join(names)} (lanes {', '.join(self.lanes)})"
                 say(f"Working on {what} from {mask_url(self.settings.engine)}. Ctrl-C stops.")

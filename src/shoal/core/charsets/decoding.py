@@ -18,10 +18,12 @@ _PRIVATE = {octet: 0xF700 + octet for octet in range(0x80, 0x100)}
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
           (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
-_OF_HEADER = re.compile(r"""charset\s*=\s*["']?\s*([^\s;,"']+)""", re.IGNORECASE)
+# No two neighbours of a pattern take the same characters: then it reads them once, however a stranger repeats them.
+_OF_HEADER = re.compile(r"""charset\s*=[\s"']*([^\s;,"']+)""", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _OF_XML = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'\s>]+)""", re.IGNORECASE)
-_OF_META = re.compile(rb"""<meta[\s/][^>]*?charset\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE)
+_META = re.compile(rb"<meta[\s/]([^>]*)", re.IGNORECASE)
+_OF_META = re.compile(rb"""charset\s*=[\s"']*([^\s"'/>;]+)""", re.IGNORECASE)
 
 
 def decode(body: bytes, headers: Mapping[str, str]) -> str:
@@ -68,7 +70,8 @@ def _of_markup(body: bytes) -> str | None:
     if b"<?xml" not in head and b"charset" not in head.lower():
         return None
     head = _COMMENT.sub(b"", head)
-    named = [found[1] for found in (_OF_XML.match(head), *_OF_META.finditer(head)) if found]
+    metas = (found for tag in _META.finditer(head) for found in _OF_META.finditer(tag[1]))
+    named = [found[1] for found in (_OF_XML.match(head), *metas) if found]
     for label in named:
         codec = codec_of(label.decode("latin-1"))
         if codec is not None:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from shoal.testing.access_log import AccessEntry, AccessRecorder
-from shoal.testing.hostile import encodings, ordinary, refusals, sitemaps, validators, wire
+from shoal.testing.hostile import complex_pages, encodings, ordinary, refusals, sitemaps, validators, wire
 from shoal.testing.hostile.call import Call, ClientGoneError, SiteMemory, StampedReader
 from shoal.testing.hostile.robots import Robots, RobotsKind, answer_robots, show_kind
 
@@ -46,6 +46,7 @@ class Site:
             **ordinary.ROUTES,
             **wire.ROUTES,
             **encodings.ROUTES,
+            **complex_pages.ROUTES,
             **refusals.ROUTES,
             **sitemaps.ROUTES,
             **validators.ROUTES,

@@ -13,8 +13,8 @@ from shoal.api.request import Request
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Millis, Moment
 from shoal.core.notes import Entry
-from shoal.core.outcome import Blame, Outcome, Settlement, Snoozed
-from shoal.core.task import Kind, NewTask, accepted_url
+from shoal.core.outcome import Blame, Dead, Outcome, Settlement, Snoozed
+from shoal.core.task import Extra, Kind, NewTask, accepted_url
 from shoal.core.url import NormalURL, site_of
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import TooLate
@@ -166,16 +166,7 @@ class Attempt:
         """The task that visits the page again: the one that was asked for, redirects not followed yet."""
         task, extra = self.task, self.task.extra
         url = accepted_url(task.url, extra)
-        fresh = msgspec.structs.replace(
-            extra,
-            redirects=0,
-            first_url=None,
-            detours=(),
-            visits=extra.visits + 1,
-            limits=0,
-            set_back_since=0,
-            halfway=False,
-        )
+        fresh = msgspec.structs.replace(_without_setbacks(extra), redirects=0, first_url=None, visits=extra.visits + 1)
         place = (task.lane, task.handler, task.priority, task.depth)
         return NewTask(url, scraper.site_of(url), None, *place, wait=every, extra=fresh, pool=pool_of(url, scraper))
 
@@ -235,7 +226,8 @@ class Attempt:
 
     def _on_the_way(self, outcome: Outcome) -> tuple[Outcome, tuple[Entry, ...]]:
         """The outcome, and what the cache is told. A lease that is given back leads its task on; every other end lets
-        go of the way, so that the next attempt begins at the beginning."""
+        go of the way, so that the next attempt begins at the beginning; and if it is dead, of all setbacks, for when it
+        is requeued."""
         if _is_given_back(outcome):
             if self.moved_to is None:
                 return outcome, ()
@@ -243,6 +235,8 @@ class Attempt:
             turned = self.extra.method != self.task.extra.method
             waypoint = Waypoint(self.moved_to, self.extra.redirects, turned)
             return msgspec.structs.replace(outcome, extra=extra), (waypoint_entry(self.task, waypoint),)
+        if isinstance(outcome, Dead) and (extra := _without_setbacks(self.task.extra)) != self.task.extra:
+            outcome = msgspec.structs.replace(outcome, extra=extra)
         return outcome, () if self.way is None else (msgspec.structs.replace(self.way, ttl=0),)
 
     def given_back(self) -> Settlement:
@@ -253,6 +247,11 @@ class Attempt:
 
 def _is_given_back(outcome: Outcome) -> TypeGuard[Snoozed]:
     return isinstance(outcome, Snoozed) and not outcome.wait and not outcome.aside
+
+
+def _without_setbacks(extra: Extra) -> Extra:
+    """As it was before its first attempt."""
+    return msgspec.structs.replace(extra, detours=(), limits=0, set_back_since=0, halfway=False)
 
 
 def _let_go(flight: Entry | None, goes_on: bool) -> tuple[Entry, ...]:

@@ -12,7 +12,7 @@ import msgspec
 
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Millis, Moment, millis
-from shoal.core.content import content_hash, rules_of
+from shoal.core.html.content import content_hash, rules_of
 from shoal.core.notes import Entry, Note
 from shoal.core.outcome import Blame, Dead, Done, Outcome
 from shoal.core.task import Extra, Task, accepted_url
@@ -142,13 +142,27 @@ class Recollection:
         self.saved_bytes = max(0, self._known.received - response.received)
         return kept
 
+    @property
+    def known_digest(self) -> str | None:
+        """The hash of the kept answer, if that is what is read; None = the page has to be hashed."""
+        return self._known.digest if self._used and self._known and self._known.rules == self._rules else None
+
+    @property
+    def last_digest(self) -> str | None:
+        """The hash at the last visit, if it was made in the same way; None = there was none."""
+        return self._last.digest if self._last is not None and self._last.rules == self._rules else None
+
     def compare(self, response: Response) -> bool:
         """Whether the page says what it said at its last visit."""
-        if self._used and self._known is not None and self._known.rules == self._rules:
-            self._digest = self._known.digest
-        else:
-            self._digest = content_hash(response.body, response.headers, self._scraper.volatile)
-        self.unchanged = self._last == Seen(self._rules, self._digest)
+        digest = self.known_digest
+        if digest is None:
+            digest = content_hash(response.body, response.headers, self._scraper.volatile)
+        return self.learn(digest)
+
+    def learn(self, digest: str) -> bool:
+        """The page has this hash. Answers whether it had it at its last visit."""
+        self._digest = digest
+        self.unchanged = digest == self.last_digest
         return self.unchanged
 
     def remember(self, response: Response, requests: int, now: Moment) -> None:

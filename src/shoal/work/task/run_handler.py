@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-import msgspec
 import structlog
 
 from shoal.api.handler import Handler
 from shoal.api.page import Page
 from shoal.api.request import Request
 from shoal.api.scraper import Scraper
-from shoal.api.yields import collect, collect_at_once
+from shoal.api.yields import Collected, collect, collect_at_once
 from shoal.core import log_events
-from shoal.core.clock import Clock, Millis, millis
-from shoal.core.duration import MOST_SECONDS, seconds_from
-from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason
+from shoal.core.clock import Clock
+from shoal.core.outcome import Blame, Dead, Done, Outcome
 from shoal.core.secret_box import SecretBox
 from shoal.core.storable import MAX_ITEMS, cleaned
-from shoal.core.task import Kind, Lease, NewTask
-from shoal.core.url import NormalURL, without_credentials
+from shoal.core.task import Kind, NewTask
+from shoal.core.url import without_credentials
 from shoal.delivery.held_lease import HeldLease
-from shoal.errors import BadScraper, Drop, Retry
+from shoal.errors import BadScraper
 from shoal.fetch.protocol import Response
 from shoal.frontier.sealing import sealed_tasks
 from shoal.intake.admission import Refusal, Refused, admit, to_request
+from shoal.work.isolation.handler_pool import HandlerPool
+from shoal.work.isolation.messages import PageWork, SentRequest
 from shoal.work.process.fair_turns import FairTurns
 from shoal.work.process.handler_threads import HandlerThreads
 from shoal.work.process.run_halts import RunHalts
 from shoal.work.store.known_links import KnownLinks
 from shoal.work.store.task_budget import TaskBudget
 from shoal.work.task.attempt import Attempt
-from shoal.work.task.classify import Classifier, because
-from shoal.work.task.failure_report import MOST_BYTES, traceback_of, where
+from shoal.work.task.classify import Classifier
+from shoal.work.task.handler_failure import FailureKind, HandlerFailure, failure_of
 from shoal.work.task.tally import Tally
 
 log = structlog.get_logger("shoal")
@@ -46,7 +46,7 @@ class HandlerRunner:
 
     `handling`: notes a task while its handler runs, so that a sudden death is charged to it. `halts`: is told how it
     ended. `budget`: how many links jobs may still have. `secrets`: what a handler sees of a task's headers is opened by
-    it, what it asks for is sealed.
+    it, what it asks for is sealed. `pool`: processes for those that do not run in this one.
     """
 
     def __init__(
@@ -58,10 +58,12 @@ class HandlerRunner:
         tally: Tally,
         budget: TaskBudget,
         secrets: SecretBox,
+        pool: HandlerPool,
     ) -> None:
         self.halts = halts
         self._budget = budget
         self._secrets = secrets
+        self._pool = pool
         self._handling = handling
         self._known_links = known_links
         self._fair_turns = FairTurns(clock)
@@ -81,18 +83,16 @@ class HandlerRunner:
             request=to_request(task, self._secrets),
             depth=task.depth,
         )
-        if attempt.recollection is not None:
-            page.unchanged = attempt.recollection.compare(response)
-        began = None if handler.thread else await self._fair_turns.begin()
-        with self._handling(attempt.held):
+        apart = self._pool.takes(task, scraper)
+        began = None if apart or handler.thread else await self._fair_turns.begin()
+        with nullcontext() if apart else self._handling(attempt.held):
             try:
-                if handler.thread:
-                    ended = await self._threads.run(partial(collect_at_once, handler, page, attempt.url))
-                    if isinstance(ended, BaseException):
-                        raise ended  # noqa: TRY301 - what a handler raises is an outcome, wherever it ran
-                    collected = ended[0]
+                if apart:
+                    collected = await self._read_apart(handler, attempt, scraper, page)
                 else:
-                    collected = await collect(handler.function(page), handler, attempt.url)
+                    collected = await self._read_here(handler, attempt, response, page)
+                if isinstance(collected, HandlerFailure):
+                    return self._failed(collected, attempt, scraper, classify)
                 _check_size(collected.items)
                 tasks = self._admit(scraper, attempt, collected.requests)
             except KeyboardInterrupt:
@@ -100,20 +100,66 @@ class HandlerRunner:
             except BaseException as error:
                 if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                     raise
-                outcome = _failed(error, attempt.lease, handler, classify, again=scraper.retry_handler_errors)
-                if isinstance(outcome, Dead) and not isinstance(error, Retry):
-                    self.halts.failed(task, type(error).__name__, outcome.reason)
-                return outcome
+                return self._failed(failure_of(error, handler), attempt, scraper, classify)
             finally:
                 if began is not None:
                     self._fair_turns.end(began)
         self.halts.read(task.run_id)
-        if page.refused:
-            attempt.refusals[Refusal.NO_URL] += len(page.refused)
         if tasks and task.extra.guarded:
             tasks = await self._within_budget(attempt, tasks)
         self._tally.read(page, gave=bool(collected.items or collected.requests))
         return Done(tuple(collected.items), tasks, without_credentials(attempt.url), task.extra.group)
+
+    async def _read_here(
+        self, handler: Handler, attempt: Attempt, response: Response, page: Page
+    ) -> Collected | HandlerFailure:
+        """In this process: in the loop, or in a thread. Raises what the handler raises in the loop."""
+        if attempt.recollection is not None:
+            page.unchanged = attempt.recollection.compare(response)
+        if handler.thread:
+            ended = await self._threads.run(partial(collect_at_once, handler, page, attempt.url))
+            if isinstance(ended, KeyboardInterrupt):
+                raise ended
+            if isinstance(ended, BaseException):  # not raised here: a coroutine cannot raise StopIteration
+                return failure_of(ended, handler)
+            collected = ended[0]
+        else:
+            collected = await collect(handler.function(page), handler, attempt.url)
+        if page.refused:
+            attempt.refusals[Refusal.NO_URL] += len(page.refused)
+        return collected
+
+    async def _read_apart(
+        self, handler: Handler, attempt: Attempt, scraper: Scraper, page: Page
+    ) -> Collected | HandlerFailure:
+        """In a process that can be killed. What it answers is data, and nothing of it is believed to be more."""
+        known = attempt.recollection
+        to_hash = known is not None and known.known_digest is None
+        read = await self._pool.read(
+            PageWork(
+                scraper.name, handler.label, page.url, page.status, list(page.headers.items()), page.body,
+                SentRequest.of(page.request), page.depth,
+                volatile=scraper.volatile if to_hash else None,
+                last=known.last_digest if known is not None else None,
+                unchanged=known is not None and known.known_digest is not None and known.learn(known.known_digest),
+            )
+        )  # fmt: skip
+        if isinstance(read, HandlerFailure):
+            return read
+        if known is not None and read.digest is not None:
+            known.learn(read.digest)
+        if read.failure is not None:
+            return read.failure
+        if read.refused > 0:
+            attempt.refusals[Refusal.NO_URL] += read.refused
+        return Collected(read.items, [sent.received() for sent in read.requests])
+
+    def _failed(self, failure: HandlerFailure, attempt: Attempt, scraper: Scraper, classify: Classifier) -> Outcome:
+        outcome = failure.outcome(attempt.lease, classify, again=scraper.retry_handler_errors)
+        asked_for = failure.kind is FailureKind.RETRY
+        if isinstance(outcome, Dead) and outcome.reason.blame is Blame.HANDLER and not asked_for:
+            self.halts.failed(attempt.task, failure.name, outcome.reason)
+        return outcome
 
     def _admit(self, scraper: Scraper, attempt: Attempt, requests: list[Request]) -> tuple[NewTask, ...]:
         """The requests that become tasks; those the run is known to have are not even made into one."""
@@ -122,7 +168,7 @@ class HandlerRunner:
         tasks: list[NewTask] = []
         for request in requests:
             url = request.url
-            if type(url) is NormalURL and (url in young or url in old) and _is_plain(request):
+            if isinstance(url, str) and (url in young or url in old) and _is_plain(request):
                 attempt.duplicates += 1
                 continue
             admitted = admit(request, scraper, task.depth, task.extra.group, guarded=task.extra.guarded)
@@ -163,40 +209,3 @@ def _is_cancelled() -> bool:
     """Whether it is we who are to end, and not something that a handler waited for."""
     current = asyncio.current_task()
     return current is None or current.cancelling() > 0
-
-
-def _asked_wait(after: object) -> Millis:
-    """A number that was worked out may lie in the past or too far away, and means the nearest that can be."""
-    if isinstance(after, int | float):
-        after = min(max(after, 0.0), MOST_SECONDS) if after == after else None
-    return millis(seconds_from(after))
-
-
-def _failed(
-    error: BaseException, lease: Lease, handler: Handler, classify: Classifier, *, again: bool = False
-) -> Outcome:
-    """What a handler raised, as an outcome. `again`: a mistake is worth another attempt."""
-    match error:
-        case Drop():
-            return Dropped(because(Blame.HANDLER, error.reason))
-        case Retry(after=None):
-            return classify.failure(lease, because(Blame.HANDLER, error.reason))
-        case Retry():
-            try:
-                wait = _asked_wait(error.after)
-            except ValueError as wrong:
-                text = f"raised Retry with after={error.after!r}, which must be {wrong}"
-                return classify.failure(lease, _reason(text, error, handler), permanent=not again)
-            return classify.failure(lease, because(Blame.HANDLER, error.reason), wait=wait)
-        case BadScraper():
-            return Dead(_reason(str(error), error, handler))
-        case _:
-            name, text = type(error).__name__, cleaned(error)
-            told = f"{name}: {text}" if text else name
-            return classify.failure(lease, _reason(told, error, handler), permanent=not again)
-
-
-def _reason(text: str, error: BaseException, handler: Handler) -> Reason:
-    reason = because(Blame.HANDLER, text, where(error, handler))
-    traceback = traceback_of(error, handler)
-    return reason if traceback is None else msgspec.structs.replace(reason, traceback=cleaned(traceback, MOST_BYTES))

@@ -18,9 +18,8 @@ from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, Moment, iso, millis
 from shoal.core.exit_address import TOR_NAMED
 from shoal.core.notes import Entry
-from shoal.core.outage import Outage, goes_on
 from shoal.core.outcome import Blame, Dead, Outcome, Reason, Retried, Snoozed
-from shoal.core.politeness import OUTAGE_MOST, QUIET, RUN_OF_FAILURES, aside
+from shoal.core.politeness import OUTAGE_MOST, QUIET, RUN_OF_FAILURES, Outage, aside, goes_on
 from shoal.core.task import DIRECT, Lease
 from shoal.frontier.contract.cache import Cache
 from shoal.insight.audit import Robots

@@ -1,18 +1,17 @@
 """`shoal sitemap`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from shoal.api.sitemap import Sitemap, sitemap_request
-from shoal.cli.running.shared_options import ConfigOption
+from shoal.cli.running.shared_options import ConfigOption, ReplaceOption
 from shoal.config.load import load
 from shoal.core.clock import SystemClock
 from shoal.core.url import join, normalise
 from shoal.errors import UsageError
 from shoal.runs.event_loop import in_loop
-from shoal.runs.export import STDOUT, Format, output_for
+from shoal.runs.export.places.local_file import STDOUT, IfExists, file_for
 
 
 def sitemap(
@@ -27,6 +26,7 @@ def sitemap(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Write to this file; - = stdout.")
     ] = STDOUT,
+    replace: ReplaceOption = False,
     config: ConfigOption = None,
     as_data: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
@@ -53,5 +53,5 @@ def sitemap(
         sitemap_request(asked, SystemClock().now())
     except ValueError as error:
         raise UsageError(f"--since must be {error}.") from None
-    where: Path | None = output_for(output, Format.JSONL).path
+    where = file_for(output, IfExists.REPLACE if replace else IfExists.REFUSE)
     raise typer.Exit(in_loop(SitemapPrinter(settings, asked, where, limit=limit, as_data=as_data).print()))

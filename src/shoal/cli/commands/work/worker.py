@@ -4,7 +4,16 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.running.shared_options import ConfigOption, EngineOption, QuietOption, TargetsArgument
+from shoal.cli.running.observing import check_warc, logging_settings, observing
+from shoal.cli.running.shared_options import (
+    ConfigOption,
+    EngineOption,
+    LogFileOption,
+    QuietOption,
+    TargetsArgument,
+    VerboseOption,
+    WarcOption,
+)
 from shoal.cli.running.target_settings import scrapers_for, settings_for
 from shoal.core.lanes import lanes_from, page_lanes
 from shoal.runs.event_loop import in_loop
@@ -33,6 +42,9 @@ def worker(
     engine: EngineOption = None,
     config: ConfigOption = None,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    log_file: LogFileOption = None,
+    warc: WarcOption = None,
     again: Annotated[bool, typer.Option("--again", hidden=True, help="With --drain: visit pages again.")] = False,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True, help="Stop when stdin ends.")] = False,
 ) -> None:
@@ -48,13 +60,16 @@ def worker(
     from shoal.cli.output.logs import configure_logs  # noqa: PLC0415 - slow to load, too
     from shoal.cli.running.worker_process import WorkerProcess  # noqa: PLC0415 - brings the whole worker: other commands start faster
 
-    settings = settings_for(targets, config, {"engine": engine, "concurrency": concurrency}, quiet=quiet)
+    given = {"engine": engine, "concurrency": concurrency} | logging_settings(verbose=verbose, log_file=log_file)
+    settings = settings_for(targets, config, given, quiet=quiet)
     configure_logs(settings)
+    check_warc(warc)
     scrapers = scrapers_for(targets, settings, quiet=quiet)
     for scraper in scrapers:
         check_staffed(scraper)
     chosen = lanes_from(lanes, page_lanes(lane for scraper in scrapers for lane in scraper.lanes))
-    process = WorkerProcess(
-        settings, scrapers, chosen, run_id, batch, drain, quiet, until_eof, revisit=again or not drain
-    )
-    raise typer.Exit(in_loop(process.run()))
+    with observing(verbose=verbose, warc=warc) as around:
+        process = WorkerProcess(
+            settings, scrapers, chosen, run_id, batch, drain, quiet, until_eof, again or not drain, around
+        )
+        raise typer.Exit(in_loop(process.run()))

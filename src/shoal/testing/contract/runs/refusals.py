@@ -52,7 +52,7 @@ class RefusalContract:
             assert not await scene.engine.exits.release_site(odd)
             assert not await scene.engine.jobs.statuses({odd: ANY})
             assert not await scene.engine.jobs.statuses({odd: 7})
-            assert not await scene.engine.jobs.results([odd], 10, 1000)
+            assert not await scene.engine.jobs.results([odd], 10, 10_000)
             assert not await scene.engine.jobs.listed(odd)
             assert not await scene.engine.registry.records(odd)
             assert not await scene.engine.registry.remove_record("key", odd)

@@ -1,4 +1,4 @@
--- needs: prelude runs_and_lines sites site_queue delayed_tasks admit_tasks
+-- needs: prelude runs_and_lines endings sites site_queue delayed_tasks admit_tasks
 -- Tasks of jobs that the first partition has just made, each as a parcel that is accepted once: parcel, run id, number,
 -- the fields of the run, tasks.
 for _, row in ipairs(ask[4].rows) do

@@ -9,6 +9,9 @@ from hashlib import sha256
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from shoal.core.html.bounds import parse_html
+from shoal.errors import PageTooComplex
+
 INVISIBLE = ("script", "style", "noscript", "template")
 """Elements that nobody reads."""
 
@@ -32,20 +35,29 @@ def rules_of(volatile: Sequence[str]) -> str:
 
 def content_hash(body: bytes, headers: Mapping[str, str], volatile: Sequence[str] = ()) -> str:
     """The hash of what a page says: HTML without scripts, styles, comments, needless space and what `volatile` selects;
-    what is not HTML as it is.
+    what is not HTML, or too complex to be parsed, as it is.
     """
     if "html" not in headers.get("Content-Type", "html").lower():
         return sha256(body).hexdigest()
     from shoal.core.charsets.decoding import decode  # noqa: PLC0415 - slow to load, and most scrapers never ask
 
-    tree = LexborHTMLParser(decode(body, headers))
+    try:
+        tree = parse_html(decode(body, headers))
+    except PageTooComplex:
+        return sha256(body).hexdigest()
     for selector in (", ".join(INVISIBLE), *volatile):
         for node in _outermost(tree.css(selector)):
             with suppress(SelectolaxError):  # the root cannot be taken away
                 node.decompose()
-    said = _COMMENT.sub("", tree.html or "")
+    said = _without_comments(tree.html or "")
     words = _SPACE_AT_TAGS.sub(r"\1", _SPACE.sub(" ", said))
     return sha256(words.encode("utf-8", "replace")).hexdigest()
+
+
+def _without_comments(text: str) -> str:
+    """Nothing is looked for beyond the last end of a comment: there are beginnings that have none (<plaintext>)."""
+    end = text.rfind("-->") + len("-->")
+    return text if end < len("-->") else _COMMENT.sub("", text[:end]) + text[end:]
 
 
 def _outermost(nodes: Sequence[LexborNode]) -> list[LexborNode]:
