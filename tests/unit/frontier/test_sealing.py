@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from shoal.core.outcome import Done, Settlement
-from shoal.core.secret_box import SecretBox, is_sealed
+from shoal.core.secrets.box import SecretBox, is_sealed
 from shoal.core.task import NO_EXTRA, Extra, NewTask
 from shoal.frontier.contract.exits import NewExit
 from shoal.frontier.contract.mover import Cargo, PackedLetter, PackedTask

@@ -8,7 +8,7 @@ import pytest
 
 from shoal import Page, Request, Scraper
 from shoal.core.lanes import NO_WORKERS_YET, OWN_WORKERS
-from shoal.core.secret_box import NoKeys
+from shoal.core.secrets.box import NoKeys
 from shoal.core.task import NO_EXTRA, Extra, Kind, NewTask, Task
 from shoal.errors import BadScraper
 from shoal.intake.admission import UNSTAFFED, Refusal, Refused, admit, to_request, to_task

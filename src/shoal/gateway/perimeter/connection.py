@@ -10,7 +10,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from shoal.core.clock import Clock
-from shoal.core.secret import SecretBytes
+from shoal.core.secrets.secret import SecretBytes
 from shoal.gateway.http.answer import SECURITY, Problem
 from shoal.gateway.perimeter.caller import CALLER, Caller, caller_of
 from shoal.gateway.perimeter.unread_answers import TakingWatch, UnreadAnswers

@@ -14,7 +14,7 @@ from enum import Enum, auto
 
 import msgspec
 
-from shoal.core.secret import Secret
+from shoal.core.secrets.secret import Secret
 from shoal.gateway.http.answer import Problem
 from shoal.gateway.http.asgi import Scope
 from shoal.gateway.limits.keyring import KeyRing

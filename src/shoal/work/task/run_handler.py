@@ -17,7 +17,7 @@ from shoal.api.yields import Collected, collect, collect_at_once
 from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.core.outcome import Blame, Dead, Done, Outcome
-from shoal.core.secret_box import SecretBox
+from shoal.core.secrets.box import SecretBox
 from shoal.core.storable import MAX_ITEMS, cleaned
 from shoal.core.task import Kind, NewTask
 from shoal.core.url import without_credentials
