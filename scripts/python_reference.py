@@ -29,7 +29,7 @@ ORDER = (
     "Page",
     "Element",
     "Matches",
-    "HtmlTable",
+    "Table",
     "Request",
     "FormFile",
     "BasicAuth",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
 
@@ -16,13 +18,25 @@ from shoal.fetch.http import HttpFetcher
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.testing.hostile_site import HostileSite
 from support.command_line import forget_modules
+from support.counting_site import Site
 from support.working import AGENT, opened
 
 settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shoal")  # how fast examples are made depends on what else the machine does
 
+TESTS = Path(__file__).parent
 TOO_LONG = 30.0
 """Seconds that a test may take, on two quiet cores."""
+
+
+LONGEST = ("proof", "engines", "gateway", "work", "docs", "cli", "runs", "fetch", "delivery", "client", "demo")
+"""Folders by how long their files take."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long are begun first, so that at the end no process waits for another that has just begun one."""
+    place = {folder: number for number, folder in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.relative_to(TESTS).parts[0], len(LONGEST)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -64,6 +78,22 @@ def own_logs() -> None:
 
 
 @pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test works in an empty folder, and no settings come from the environment."""
+    for name in [name for name in os.environ if name.startswith("SHOAL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def counting_site() -> Iterator[Site]:
+    """A site that is there while the test's own thread is busy, or its crawl in another process."""
+    with closing(Site()) as site:
+        yield site
+
+
+@pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
     """A store in the test's own folder."""
     async with opened(tmp_path) as engine:
@@ -78,10 +108,17 @@ async def site() -> AsyncIterator[HostileSite]:
 
 
 @pytest.fixture
-def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Notebooks are written into the test's own folder. Answers how many there are now."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return lambda: len(list(tmp_path.glob("shoal-*/shoal-*.hand")))
+def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Temporary files, notebooks too, go to the test's own folder: those of processes that it starts, and its own."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # where they go was read from the environment long ago
+    return tmp_path
+
+
+@pytest.fixture
+def notebooks(own_temporary_files: Path) -> Callable[[], int]:
+    """How many notebooks there are now, in the test's own folder."""
+    return lambda: len(list(own_temporary_files.glob("shoal-*/shoal-*.hand")))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from shoal.api.auth import BasicAuth, DigestAuth
 from shoal.api.form_encoding import FormFile
 from shoal.api.page import Page
 from shoal.api.reading.selecting import Element, Matches
-from shoal.api.reading.tables import HtmlTable
+from shoal.api.reading.tables import Table
 from shoal.api.request import Request
 from shoal.api.routes import Route
 from shoal.api.scraper import Scraper
@@ -85,7 +85,6 @@ __all__ = [
     "GatewayError",
     "GatewayUnavailable",
     "Hop",
-    "HtmlTable",
     "Job",
     "JobFailed",
     "JobItem",
@@ -109,6 +108,7 @@ __all__ = [
     "ShoalError",
     "Sitemap",
     "StartRefused",
+    "Table",
     "TooLate",
     "TorFailed",
     "UnknownJob",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,14 +21,7 @@ from shoal.testing.hostile_site import HostileSite
 from shoal.work.task.setbacks import down_key
 from support.command_line import SHOAL, Answer, script, shoal
 
-
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in list(os.environ):
-        if name.startswith("SHOAL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def end_of(task: Task) -> Outcome:
@@ -104,8 +96,8 @@ def test_a_mistake_gives_one_sentence_on_stderr_and_exit_code_2(arguments: list[
     assert "secret" not in answer.stderr
 
 
-def test_a_broken_engine_is_one_sentence(empty_folder: Path) -> None:
-    (empty_folder / "shoal.db").write_bytes(b"not a database at all" * 100)
+def test_a_broken_engine_is_one_sentence(own_folder: Path) -> None:
+    (own_folder / "shoal.db").write_bytes(b"not a database at all" * 100)
     answer = shoal("runs")
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
     assert "shoal.db is not a SQLite file" in answer.stderr
@@ -246,7 +238,7 @@ def test_a_run_without_items_says_what_is_left() -> None:
 # Projects, scrapers, doctor
 
 
-def test_a_new_project_has_a_scraper_that_loads_and_tests_that_pass(empty_folder: Path) -> None:
+def test_a_new_project_has_a_scraper_that_loads_and_tests_that_pass(own_folder: Path) -> None:
     made = shoal("init", "my-books")
     assert made.returncode == 0
     assert "cd my-books && shoal run my_books.py -o my_books.jsonl" in made.stderr
@@ -254,7 +246,7 @@ def test_a_new_project_has_a_scraper_that_loads_and_tests_that_pass(empty_folder
     assert [(each["name"], each["handlers"]) for each in scrapers] == [("my_books", ["", "detail"])]
     tests = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        cwd=empty_folder / "my-books", capture_output=True, text=True, check=False,
+        cwd=own_folder / "my-books", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert tests.returncode == 0, tests.stdout
     settings = shoal("doctor", "--config", "my-books/shoal.toml")
@@ -275,7 +267,7 @@ BOOKS_TO_SCRAPE = {
 """The markup of the site that `shoal init` begins with, as far as its template looks at it."""
 
 
-def test_a_new_project_finds_the_titles_and_prices_of_its_own_site(empty_folder: Path) -> None:
+def test_a_new_project_finds_the_titles_and_prices_of_its_own_site(own_folder: Path) -> None:
     assert shoal("init", "mine").returncode == 0
     project = Path("mine/mine.py")
     assert DEFAULT_START in project.read_text()
@@ -294,13 +286,13 @@ def test_a_new_project_finds_the_titles_and_prices_of_its_own_site(empty_folder:
     assert sorted((item["title"], item["price"]) for item in found) == [("Attic", "£51.77"), ("Velvet", "£53.74")]
 
 
-def test_init_never_overwrites(empty_folder: Path) -> None:
-    (empty_folder / "books").mkdir()
-    (empty_folder / "books" / "books.py").write_text("mine")
+def test_init_never_overwrites(own_folder: Path) -> None:
+    (own_folder / "books").mkdir()
+    (own_folder / "books" / "books.py").write_text("mine")
     refused = shoal("init", "books")
     assert refused.returncode == 2
     assert "already has books.py; nothing was written" in refused.stderr
-    assert [path.name for path in (empty_folder / "books").iterdir()] == ["books.py"]
+    assert [path.name for path in (own_folder / "books").iterdir()] == ["books.py"]
 
 
 @pytest.mark.parametrize(
@@ -312,12 +304,12 @@ def test_init_never_overwrites(empty_folder: Path) -> None:
         (["init", "file/below"], "file/below cannot be written"),
     ],
 )
-def test_init_refuses_with_one_sentence(empty_folder: Path, arguments: list[str], words: str) -> None:
-    (empty_folder / "file").write_text("")
+def test_init_refuses_with_one_sentence(own_folder: Path, arguments: list[str], words: str) -> None:
+    (own_folder / "file").write_text("")
     answer = shoal(*arguments)
     assert answer.returncode == 2
     assert words in answer.stderr
-    assert not (empty_folder / "x").exists()
+    assert not (own_folder / "x").exists()
 
 
 def test_scrapers_shows_them_as_the_settings_make_them() -> None:

@@ -44,19 +44,10 @@ async def read(page: Page):
 """
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    site = Site()
-    yield site
-    site.close()
-
-
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("SHOAL_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shops.py").write_text(SHOPS.format(url=site.url))
+def site(counting_site: Site, own_folder: Path) -> Site:
+    (own_folder / "shops.py").write_text(SHOPS.format(url=counting_site.url))
+    return counting_site
 
 
 @pytest.fixture(params=ENGINES)
@@ -161,7 +152,7 @@ def test_a_worker_says_which_work_it_leaves_to_others(store: str) -> None:
         assert "tasks=1" in line
     finally:
         worker.terminate()
-        _, rest = worker.communicate(timeout=30)
+        _, rest = worker.communicate(timeout=120)
     assert (worker.returncode, rest) == (0, "")
     assert Orchestrator("shops.py").stats("theirs").pending == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,10 @@ def read(page):
 
 
 @pytest.fixture(autouse=True)
-def above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def above(own_folder: Path) -> Path:
     """The folder above a project `books`, which has settings of its own."""
-    for name in list(os.environ):
-        if name.startswith("SHOAL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
     project("books", "delay = 3")
-    return tmp_path
+    return own_folder
 
 
 def project(name: str, option: str) -> None:

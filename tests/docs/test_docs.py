@@ -23,6 +23,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,8 @@ def _having(language: str) -> list[Any]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith("SHOAL_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(own_folder: Path) -> Path:
+    return own_folder
 
 
 @contextmanager
@@ -217,14 +215,18 @@ def test_every_page_can_be_reached_by_links() -> None:
 @pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
 def test_what_is_named_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    tests = "".join(file.read_text() for file in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("src/shoal/testing/**/*.py")])
     for name in re.findall(r"`(test_\w+)`", text):
-        assert f"def {name}(" in tests, f"there is no test {name}"
+        assert f"def {name}(" in _tests(), f"there is no test {name}"
     for path in re.findall(r"`((?:src|tests|docs|examples|benchmarks|scripts)/[\w./-]+)`", text):
         assert (ROOT / path).exists(), path
     for name in re.findall(r"`(shoal(?:\.\w+)+)`", text):
         if name not in ("shoal.toml", "shoal.db"):
             _find(name)
+
+
+@cache
+def _tests() -> str:
+    return "".join(file.read_text() for file in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("src/shoal/testing/**/*.py")])
 
 
 def _find(name: str) -> None:

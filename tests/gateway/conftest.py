@@ -47,6 +47,6 @@ def tap(engine: SqliteEngine) -> Tap:
 
 @pytest.fixture
 async def service(engine: SqliteEngine, tap: Tap) -> AsyncIterator[GatewayService]:
-    made = GatewayService(engine, [shop_scraper()], GatewayOptions(max_queue=500))
+    made = GatewayService(engine, [shop_scraper()], GatewayOptions(max_queue=500, store_patience=60))
     async with made.running():
         yield made

@@ -33,6 +33,7 @@ class Numbered(ThreadingHTTPServer):
 
 
 class _Page(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True
     server: Numbered
 
     def do_GET(self) -> None:

@@ -20,16 +20,14 @@ from servers.postgres import PostgresServer, need_programs
 from servers.proxy import running_proxy
 from servers.redis import RedisServer, running_redis
 from shoal import Page, Scraper
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.open import open_engine
-from shoal.frontier.postgres.store import connections as postgres
-from shoal.frontier.redis.store import client as redis
-from shoal.frontier.sqlite.store import connection as sqlite
 from shoal.gateway.app import application
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.service import GatewayService
 from support.waiting import until
 
-HOUR = 3600.0
+HOURS = StoreTimeouts(connect=3600, call=3600)
 
 
 class Word(BaseModel):
@@ -71,13 +69,8 @@ class Store:
 
 
 @pytest.fixture(params=["sqlite locked", "postgresql stalled", "postgresql stopped", "redis stalled", "redis stopped"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """The file is locked, the network swallows everything, or the server stands still."""
-    for module in (postgres, redis):
-        monkeypatch.setattr(module, "CONNECT_TIMEOUT", HOUR)
-    monkeypatch.setattr(postgres, "CALL_TIMEOUT", HOUR)
-    monkeypatch.setattr(redis, "SOCKET_TIMEOUT", HOUR)
-    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", int(HOUR * 1000))
     kind, how = request.param.split()
     with ExitStack() as stack:
         if kind == "sqlite":
@@ -122,7 +115,7 @@ def test_the_patience_of_a_gateway_is_less_than_a_second() -> None:
 
 async def test_everybody_hears_of_it_by_the_patience_of_the_gateway(store: Store) -> None:
     async with AsyncExitStack() as stack:
-        engine = await open_engine(store.url)
+        engine = await open_engine(store.url, timeouts=HOURS)
         stack.push_async_callback(engine.close)
         service = GatewayService(engine, [shop()], GatewayOptions())
         await stack.enter_async_context(service.running())

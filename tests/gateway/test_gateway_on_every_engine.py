@@ -18,7 +18,7 @@ from servers.proxy import running_proxy
 from servers.redis import RedisServer, running_redis
 from support.command_line import shoal
 from support.engine_urls import ENGINES
-from support.gateway_process import Reply, Served, served
+from support.gateway_process import Reply, Served, problem, served
 from support.waiting import wait_until
 
 CART = {"items": ["milk", "eggs"], "zipcode": "10001"}
@@ -140,10 +140,15 @@ def test_results_are_gone_after_their_time_and_then_forgotten(stage: Stage) -> N
     job_id = stage.two.submit("/cart", CART, Authorization=stage.ada)
     over = datetime.fromisoformat(stage.two.finished(job_id, Authorization=stage.ada)["expires_at"])
     wait_until(lambda: datetime.now(UTC) > over, "the time of the results is over")
-    assert stage.one.ask(f"/results/{job_id}", Authorization=stage.ada).status == 410, "on time, whoever deletes it"
-    wait_until(
-        lambda: stage.one.ask(f"/results/{job_id}", Authorization=stage.ada).status == 404, "the job is forgotten"
-    )
+    expired = stage.one.ask(f"/results/{job_id}", Authorization=stage.ada)
+    problem(expired, 410, "expired-job")  # on time, whoever deletes it
+    assert expired.body["job_status"] == "expired"
+
+    def no_longer_expired() -> Reply | None:
+        answer = stage.one.ask(f"/results/{job_id}", Authorization=stage.ada)
+        return None if answer.status == 410 else answer
+
+    problem(wait_until(no_longer_expired, "the job is forgotten"), 404, "unknown-job")
 
 
 def test_a_store_that_is_killed_is_named_and_comes_back_by_itself(stage: Stage) -> None:

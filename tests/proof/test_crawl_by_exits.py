@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from servers.postgres import shared_server
 from servers.proxies import free_port, http_proxy, socks_proxy
-from servers.redis import running_redis
 from shoal.testing.access_log import AccessLog
 from shoal.testing.hostile.ordinary import site_links
-from support.crawling import items, kill_all, said, shoal, site_process, start, stats, wait_for, write_scraper
+from support.command_line import shoal
+from support.crawling import items, kill_all, said, site_process, start, stats, wait_for, write_scraper
+from support.engine_urls import empty_store, mainly_on
 from support.waiting import wait_until
 
 DELAY = 0.3
@@ -26,15 +24,10 @@ MANY = 400
 """More than can be crawled while commands are given, however slow the machine."""
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "redis"])
+@pytest.fixture(params=mainly_on("postgresql"))
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/shoal.db"
-    elif request.param == "postgresql":
-        yield shared_server().url(schema=f"exits_{secrets.token_hex(4)}")
-    else:
-        with running_redis() as server:
-            yield server.url
+    with empty_store(request.param, tmp_path) as url:
+        yield url
 
 
 def test_each_exit_keeps_its_own_pace_and_broken_ones_cost_no_page(
@@ -82,18 +75,19 @@ def test_an_exit_that_is_added_is_used_and_a_banned_one_is_not(
     tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOAL_ENGINE", engine)
+    monkeypatch.chdir(tmp_path)
     with site_process(tmp_path) as (port, log):
         (tmp_path / "shoal.toml").write_text('[exits.default]\nways = ["source://127.0.0.2"]\n')
         url = f"http://127.0.0.1:{port}/site/{MANY}/"
-        scraper = write_scraper(tmp_path, [url], delay=1.0)
+        scraper = write_scraper(tmp_path, [url], delay=0.5)
         crawl = start(tmp_path, "run", scraper, "--quiet")
 
         def by(peer: str) -> int:
             return len(AccessLog.read(log).filter(peer=peer))
 
         wait_for(log, 2)
-        subprocess.run(shoal("exits", "add", "source://127.0.0.6", "source://127.0.0.7"), cwd=tmp_path, check=True)
-        subprocess.run(shoal("exits", "ban", "127.0.0.7", "--site", f"127.0.0.1:{port}"), cwd=tmp_path, check=True)
+        assert shoal("exits", "add", "source://127.0.0.6", "source://127.0.0.7").returncode == 0
+        assert shoal("exits", "ban", "127.0.0.7", "--site", f"127.0.0.1:{port}").returncode == 0
         before, others = by("127.0.0.7"), by("127.0.0.6")
         wait_until(lambda: by("127.0.0.6") >= others + 6, "the other new exit is used again and again")
         kill_all(crawl)
@@ -107,7 +101,7 @@ def test_an_exit_that_is_added_is_used_and_a_banned_one_is_not(
 def test_a_page_is_explained_while_its_crawl_runs(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOAL_ENGINE", engine)
     with site_process(tmp_path) as (port, log):
-        scraper = write_scraper(tmp_path, [f"http://127.0.0.1:{port}/site/{MANY}/"], delay=5.0)
+        scraper = write_scraper(tmp_path, [f"http://127.0.0.1:{port}/site/{MANY}/"], delay=1.0)
         crawl = start(tmp_path, "run", scraper, "--quiet")
         wait_for(log, 2)
         last = f"http://127.0.0.1:{port}/site/{MANY}/p/{site_links(MANY, 0)[-2]}"

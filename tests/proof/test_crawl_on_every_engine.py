@@ -13,13 +13,14 @@ from servers.postgres import shared_server
 from servers.redis import running_redis
 from shoal.testing.access_log import AccessLog
 from support.crawling import items, kill_all, killed_in_the_middle, site_process, start, stats, wait_for, write_scraper
+from support.engine_urls import mainly_on
 
 DELAY = 0.2
 PAGES = 25
 SITES = 4
 
 
-@pytest.fixture(params=["postgresql", "redis", "redis in partitions"])
+@pytest.fixture(params=mainly_on("postgresql", "redis in partitions", others=["redis"]))
 def engine(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "postgresql":
         yield shared_server().url(schema=f"crawl_{secrets.token_hex(4)}")

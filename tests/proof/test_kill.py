@@ -12,8 +12,8 @@ from shoal.testing.hostile_site import site_item
 from support.crawling import crawl_with_kills, items, site_process, stats, write_scraper
 
 
-def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    _crawl_and_kill(tmp_path, kills=10, pages=2500)
+def test_six_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    _crawl_and_kill(tmp_path, kills=6, pages=1500)
 
 
 @pytest.mark.proof

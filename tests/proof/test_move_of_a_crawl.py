@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from servers.postgres import shared_server
 from servers.redis import running_redis
 from shoal.frontier.open import open_engine
 from shoal.testing.access_log import AccessLog
+from support.command_line import shoal as call
 from support.crawling import items, kill_all, shoal, site_process, start, stats, wait_for, write_scraper
+from support.engine_urls import mainly_on
 from support.waiting import until
 
 DELAY = 0.25
@@ -26,7 +29,7 @@ PAGES = 30
 SITES = 4
 
 
-@pytest.fixture(params=["postgresql", "redis"])
+@pytest.fixture(params=mainly_on("postgresql", others=["redis"]))
 def fleet(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "postgresql":
         yield shared_server().url(schema=f"fleet_{secrets.token_hex(4)}", password="hidden")  # noqa: S106 - trusted anyway
@@ -86,20 +89,15 @@ def test_what_cannot_be_moved_is_said_in_one_sentence(tmp_path: Path) -> None:
     nowhere = ("move", "--to", "sqlite:///other.db")
     assert "No runs yet" in _refused(tmp_path, *nowhere)
     for run_id in ("one", "two"):
-        subprocess.run(
-            shoal("run", scraper, "--mode", "distributed", "--run-id", run_id),
-            cwd=tmp_path,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        _done(tmp_path, "run", str(scraper), "--mode", "distributed", "--run-id", run_id)
     assert "has 2 unfinished runs" in _refused(tmp_path, *nowhere)
     assert "are the same store" in _refused(tmp_path, "move", "one", "--to", f"sqlite:///{tmp_path}/shoal.db")
     assert "There is no run 'three'" in _refused(tmp_path, "move", "three", "--to", "sqlite:///other.db")
-    subprocess.run(shoal("move", "one", "--to", "sqlite:///other.db"), cwd=tmp_path, check=True)
+    _done(tmp_path, "move", "one", "--to", "sqlite:///other.db")
     assert "was moved to sqlite:///other.db: resume it there" in _refused(
         tmp_path, "run", scraper, "--resume", "--run-id", "one"
     )
-    subprocess.run(shoal("cancel", "two"), cwd=tmp_path, check=True)
+    _done(tmp_path, "cancel", "two")
     assert "is cancelled" in _refused(tmp_path, "move", "two", "--to", "sqlite:///other.db")
 
 
@@ -132,9 +130,16 @@ async def _begun(folder: Path, attempt: int) -> None:
     await store.close()
 
 
+def _done(folder: Path, *words: str) -> None:
+    with chdir(folder):
+        answer = call(*words)
+    assert answer.returncode == 0, answer
+
+
 def _refused(folder: Path, *words: str | Path) -> str:
     """What a command says that ends with exit code 2: one line."""
-    answer = subprocess.run(shoal(*words), cwd=folder, check=False, capture_output=True, text=True)
+    with chdir(folder):
+        answer = call(*map(str, words))
     assert answer.returncode == 2, answer
     assert len(answer.stderr.splitlines()) == 1, answer.stderr
     return answer.stderr

@@ -10,7 +10,7 @@ from shoal.testing.access_log import AccessLog
 from support.crawling import crawl_with_kills, items, kill_all, site_process, start, wait_for, write_scraper
 
 DELAY = 0.2
-PAGES = 40
+PAGES = 25
 SITES = 4
 CRAWLS = 3
 

@@ -18,6 +18,9 @@ import pytest
 from support.waiting import wait_until
 
 USER = "shoal"
+PLACE = tempfile.gettempdir()
+"""Read now: the first test that needs the server may have a place of its own for temporary files."""
+
 SETTINGS = """
 listen_addresses = '127.0.0.1'
 unix_socket_directories = '{folder}'
@@ -57,7 +60,7 @@ class PostgresServer:
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
-        self.folder = Path(tempfile.mkdtemp(prefix="shoal-postgres-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="shoal-postgres-", dir=PLACE))
         self._data = self.folder / "data"
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None

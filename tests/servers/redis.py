@@ -102,7 +102,7 @@ class RedisServer:
 
     def ask(self, *words: str) -> bytes:
         """One command in plain text, without any client library; the raw beginning of the answer."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(b"*%d\r\n" % len(words))
             for word in words:
                 data = word.encode()

@@ -45,7 +45,7 @@ class Stage:
         raise NotImplementedError
 
 
-async def staged(stack: AsyncExitStack, url: str) -> Scene:
-    """A scene on a jumping clock."""
+async def staged(stack: AsyncExitStack, url: str, **options: Any) -> Scene:
+    """A scene on a jumping clock. `options`: of the engine."""
     clock = JumpClock()
-    return Scene(Stage(await opened(stack, url, clock=clock), clock))
+    return Scene(Stage(await opened(stack, url, clock=clock, **options), clock))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -12,11 +11,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import chdir, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from shoal.testing.access_log import AccessLog
+from support.command_line import Answer
+from support.command_line import shoal as call
 from support.waiting import wait_until
 
 SCRAPER = """
@@ -128,24 +129,30 @@ def _requests(log: Path) -> int:
 
 def items(folder: Path) -> list[dict[str, object]]:
     """All items of the newest run."""
-    answer = subprocess.run(
-        shoal("export", "last", "-o", "-"), cwd=folder, check=True, stdout=subprocess.PIPE, env=os.environ
-    )
+    answer = _here(folder, "export", "last", "-o", "-")
+    assert answer.returncode == 0, answer.stderr
     return [json.loads(line) for line in answer.stdout.splitlines()]
 
 
 def stats(folder: Path) -> dict[str, int]:
     """The counters of the newest run."""
-    answer = subprocess.run(shoal("stats", "last", "--json"), cwd=folder, check=True, stdout=subprocess.PIPE)
+    answer = _here(folder, "stats", "last", "--json")
+    assert answer.returncode == 0, answer.stderr
     counters: dict[str, int] = json.loads(answer.stdout)
     return counters
 
 
 def said(folder: Path, *words: str) -> Any:
     """What a command with `--json` prints."""
-    answer = subprocess.run(shoal(*words), cwd=folder, check=False, stdout=subprocess.PIPE)
-    assert answer.returncode in (0, 1)
+    answer = _here(folder, *words)
+    assert answer.returncode in (0, 1), answer.stderr
     return json.loads(answer.stdout)
+
+
+def _here(folder: Path, *words: str) -> Answer:
+    """A command that only looks, in this process: another one takes longer to start than to look."""
+    with chdir(folder):
+        return call(*words)
 
 
 def wait_for(log: Path, requests: int) -> None:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import pytest
+from _pytest.mark.structures import ParameterSet
+
 from servers.postgres import shared_server
+from servers.postgres_stage import emptied_store
 from servers.redis import running_redis
 
 ENGINES = ("sqlite", "postgresql", "redis")
+
+
+def mainly_on(*chosen: str, others: Sequence[str] = ENGINES) -> list[str | ParameterSet]:
+    """These engines in `make test`, and the others too in `make proof`: for what takes long, and is proven of each
+    engine by cheaper tests."""
+    return [*chosen, *(pytest.param(kind, marks=pytest.mark.proof) for kind in others if kind not in chosen)]
 
 
 @contextmanager
@@ -23,3 +33,14 @@ def empty_store(kind: str, folder: Path) -> Iterator[str]:
     else:
         with running_redis() as server:
             yield server.url
+
+
+@asynccontextmanager
+async def emptied(kind: str, folder: Path) -> AsyncIterator[str]:
+    """The same for tests that leave no process behind: one on PostgreSQL has been used before, and is there at once."""
+    if kind == "postgresql":
+        async with emptied_store() as url:
+            yield url
+    else:
+        with empty_store(kind, folder) as url:
+            yield url

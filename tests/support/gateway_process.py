@@ -127,17 +127,26 @@ class Served:
 
     def submit(self, path: str, body: object, **headers: str) -> str:
         """Submit what must be accepted. Answers the id of the job."""
-        answer = self.ask(path, body, **headers)
+        answer = self._once_there_is_time(path, body, **headers)
         assert answer.status == 202, answer.raw
         job_id: str = answer.body["job_id"]
         return job_id
 
     def finished(self, job_id: str, **headers: str) -> Any:
         """The document of a job that must end soon."""
-        answer = self.ask(f"/results/{job_id}?wait=30", **headers)
+        answer = self._once_there_is_time(f"/results/{job_id}?wait=30", **headers)
         assert answer.status == 200, answer.raw
         assert answer.body["status"] not in ("queued", "processing"), answer.body
         return answer.body
+
+    def _once_there_is_time(self, path: str, body: object = None, **headers: str) -> Reply:
+        """As `ask`. Where the machine is so busy that the store seems to be away, it is asked again, as it wants."""
+
+        def answered() -> Reply | None:
+            answer = self.ask(path, body, **headers)
+            return None if answer.status == 503 else answer
+
+        return wait_until(answered, f"{path} is answered", again=0.5)
 
     def stop(self) -> int:
         """Ask it to end. Answers the exit code."""

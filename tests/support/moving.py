@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import cache
@@ -13,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from servers.postgres import shared_server
+from servers.postgres_stage import emptied_store
 from servers.redis import RedisServer, running_redis
 from servers.redis_stage import Stage, own_store
 from shoal.core.outcome import Blame, Done, Reason, Settlement
@@ -65,18 +64,16 @@ class Stores:
         clock = JumpClock()
         if kind != "sqlite":  # all files are on the clock of one machine
             clock.advance(number * 5 * HOURS + 137)
-        engine = await open_engine(self._url(kind, number), clock=clock)
+        engine = await open_engine(await self._url(kind, number), clock=clock)
         self._stack.push_async_callback(engine.close)
         return Scene(Stage(engine, clock))
 
-    def _url(self, kind: str, number: int) -> str:
+    async def _url(self, kind: str, number: int) -> str:
         match kind:
             case "sqlite":
                 return f"sqlite:///{self._folder}/{number}.db"
             case "postgres":
-                schema = f"test_{secrets.token_hex(6)}"
-                self._stack.callback(lambda: shared_server().sql(f"DROP SCHEMA {schema} CASCADE", database="shoal"))
-                return shared_server().url(schema=schema)
+                return await self._stack.enter_async_context(emptied_store())
             case "redis":
                 return own_store(shared_redis())
             case _:

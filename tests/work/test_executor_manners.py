@@ -14,7 +14,6 @@ from shoal.api.page import Page
 from shoal.api.scraper import Scraper
 from shoal.core.outcome import Blame
 from shoal.frontier.sqlite.engine import SqliteEngine
-from shoal.testing.hostile import connection
 from shoal.testing.hostile.call import Call
 from shoal.testing.hostile_site import HostileSite, Robots, RobotsKind
 from shoal.work.options import WorkTiming
@@ -105,7 +104,7 @@ PAGES = ("/private/x", "/json", "/site/3/")
 
 async def robots_crawl(engine: SqliteEngine, site: HostileSite, **options: Any) -> Crawled:
     scraper = reader(obey_robots=True, **options)
-    soon = WorkTiming(retry_first=5, robots_kept_without_answer=50, robots_retry=60)
+    soon = WorkTiming(retry_first=5, robots_kept_without_answer=50, robots_retry=60, outage_first=60)
     return await crawl(engine, scraper, urls=[site.url(path) for path in PAGES], timing=soon)
 
 
@@ -153,13 +152,12 @@ async def test_robots_that_cannot_be_had(engine: SqliteEngine, site: HostileSite
     }
 
 
-async def test_robots_that_come_back(engine: SqliteEngine, site: HostileSite, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    async def answer(call: Call, _robots: Robots) -> None:
+async def test_robots_that_come_back(engine: SqliteEngine, site: HostileSite) -> None:
+    async def answer(call: Call) -> None:
         broken = call.memory.count("robots") == 1
         await call.answer("User-agent: *\nDisallow: /private/\n", status=500 if broken else 200)
 
-    monkeypatch.setattr(connection, "answer_robots", answer)
+    site.robots["127.0.0.1"] = answer
     crawled = await robots_crawl(engine, site)
     assert (crawled.counters.done, crawled.counters.dropped) == (2, 1)
 
@@ -167,10 +165,9 @@ async def test_robots_that_come_back(engine: SqliteEngine, site: HostileSite, mo
 async def test_a_rate_limit_on_robots_txt_is_a_rate_limit(engine: SqliteEngine, site: HostileSite) -> None:
     """It neither allows everything, as other answers of its class do, nor costs an attempt; and it is asked once."""
     site.pages["/json"] = "<h1>json</h1>"
-    site.robots["127.0.0.1"] = RobotsKind.NONE
     limited = 0
 
-    async def answer(call: Call, _robots: Robots) -> None:
+    async def answer(call: Call) -> None:
         nonlocal limited
         limited += 1
         if limited == 1:
@@ -178,9 +175,8 @@ async def test_a_rate_limit_on_robots_txt_is_a_rate_limit(engine: SqliteEngine, 
         else:
             await call.answer("User-agent: *\nDisallow: /private/\n")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connection, "answer_robots", answer)
-        crawled = await robots_crawl(engine, site, attempts=1, concurrency=8)
+    site.robots["127.0.0.1"] = answer
+    crawled = await robots_crawl(engine, site, attempts=1, concurrency=8)
     assert [entry.path for entry in site.log][:2] == ["/robots.txt", "/robots.txt"]
     assert site.log.entries[1].started - site.log.entries[0].started >= 1.0
     assert (crawled.counters.done, crawled.counters.dropped, crawled.counters.dead) == (2, 1, 0)

@@ -25,6 +25,7 @@ from shoal.delivery.options import LeaseTiming
 from shoal.errors import EngineUnavailable
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.frontier import Ask, Granted
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.open import open_engine
 from shoal.frontier.retrying import RetryingEngine
 from shoal.frontier.sqlite.engine import SqliteEngine
@@ -59,11 +60,9 @@ def on(*engines: str) -> pytest.MarkDecorator:
 
 
 @pytest.fixture
-async def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    monkeypatch.setattr("shoal.frontier.postgres.store.connections.CALL_TIMEOUT", 1.0)
-    monkeypatch.setattr("shoal.frontier.redis.store.client.SOCKET_TIMEOUT", 1.0)
+async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
     with store(request.param) as (url, port), running_proxy(port) as proxy:
-        engine = await open_engine(url.replace(f":{port}/", f":{proxy.port}/"))
+        engine = await open_engine(url.replace(f":{port}/", f":{proxy.port}/"), timeouts=IMPATIENT)
         straight = await open_engine(url)
         yield Stage(proxy, engine, straight)
         await engine.close()
@@ -79,6 +78,8 @@ def store(engine: str) -> Iterator[tuple[str, int]]:
     with running_redis() as redis:
         yield f"{redis.url}?partitions={1 if engine == 'redis' else 4}", redis.port
 
+
+IMPATIENT = StoreTimeouts(connect=60, call=1)
 
 EXCHANGE = b"priority"
 """What only an exchange says, of all that a worker asks: the lanes it works on."""
@@ -233,13 +234,11 @@ def requests_of(worker: Worker) -> int:
     return sum(held.starts for held in worker._leases.held.values())
 
 
-async def test_a_store_that_stood_still_for_a_while_has_lost_nothing(
-    site: HostileSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_store_that_stood_still_for_a_while_has_lost_nothing(site: HostileSite) -> None:
     """Each try has left a question behind, and all of them are answered when it goes on."""
-    monkeypatch.setattr("shoal.frontier.redis.store.client.SOCKET_TIMEOUT", 0.1)
     with running_redis() as redis:
-        engine, straight = await open_engine(redis.url), await open_engine(redis.url)
+        engine = await open_engine(redis.url, timeouts=StoreTimeouts(connect=60, call=0.1))
+        straight = await open_engine(redis.url)
         scraper = reader(concurrency=3, delay=0.02)
         await start_run(straight, scraper, urls=[site.url(f"/json?{number}") for number in range(30)])
         working = asyncio.create_task(worker_for(engine, scraper).run())

@@ -17,7 +17,7 @@ import pytest
 
 from shoal.testing.access_log import AccessLog
 from support.crawling import shoal, site_process, wait_for
-from support.engine_urls import ENGINES, empty_store
+from support.engine_urls import empty_store, mainly_on
 from support.gateway_process import Served, serving
 
 JOBS = 12
@@ -121,7 +121,7 @@ def running(folder: Path, kind: str, *, cache: int | None, pause: int = 800, tim
         yield Stage(gateway, workers, log)
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=mainly_on("postgresql"))
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -15,7 +15,7 @@ from shoal.core.task import Policy
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.testing.hostile.call import Call
 from shoal.testing.hostile_site import HostileSite
-from support.engine_urls import ENGINES, empty_store
+from support.engine_urls import ENGINES, emptied
 from support.fleet import ways, work_together
 from support.working import crawl, reader, result_of, worker_for
 
@@ -78,7 +78,7 @@ async def test_a_chain_goes_through_the_hands_of_several_workers(site: HostileSi
     scraper.page(lambda page: {"url": page.url, "history": [[hop.url, hop.status] for hop in page.history]})
     urls = [site.url(f"/redirect-to?url=/redirect-to?url=/site/9/p/{page}") for page in range(1, 9)]
     policy = Policy(delay=20, concurrency=4)
-    with empty_store(kind, tmp_path) as store:
+    async with emptied(kind, tmp_path) as store:
         worked = await work_together(store, scraper, urls, ways("direct"), workers=2, policy=policy)
     assert sorted(item["url"] for item in worked.items) == [site.url(f"/site/9/p/{page}") for page in range(1, 9)]
     first, second = site.url("/redirect-to?url=/redirect-to?url="), site.url("/redirect-to?url=")

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from shoal.api.scraper import Scraper
 from shoal.core import log_events
 from shoal.fetch.robots import cache as robots
-from shoal.fetch.robots.cache import RobotsCache, RobotsRules
+from shoal.fetch.robots.cache import RobotsCache
+from shoal.frontier.sqlite.cache import SqliteCache
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.insight.audit import Rule, audit, read, stream_of
-from shoal.testing.hostile import connection
 from shoal.testing.hostile.call import Call
-from shoal.testing.hostile_site import HostileSite, Robots, RobotsAt, RobotsKind
+from shoal.testing.hostile_site import HostileSite, RobotsAt, RobotsKind
 from shoal.testing.jump_clock import JumpClock
-from shoal.work import executor
 from shoal.work.options import WorkTiming
 from shoal.work.task.attempt import Attempt
 from shoal.work.task.classify import Classifier
 from shoal.work.task.robots_permission import Permission
-from support.working import Crawled, crawl, reader
+from support.working import AGENT, Crawled, crawl, reader
 
 HERE, THERE, BEYOND = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 PAGES = ("/private/x", "/json")
@@ -70,16 +69,16 @@ async def test_five_redirects_are_followed_and_the_rules_hold_where_they_began(
 
 @pytest.mark.parametrize(("redirects", "obeyed"), [(4, True), (5, True), (6, False)])
 async def test_more_than_five_redirects_are_as_good_as_no_file(
-    engine: SqliteEngine, site: HostileSite, redirects: int, obeyed: bool, monkeypatch: pytest.MonkeyPatch
+    engine: SqliteEngine, site: HostileSite, redirects: int, obeyed: bool
 ) -> None:
-    async def answer(call: Call, _robots: Robots) -> None:
+    async def answer(call: Call) -> None:
         step = int(call.query.get("n", 0))
         if step < redirects:
             await call.answer(b"", ("Location", f"/robots.txt?n={step + 1}"), status=308)
         else:
             await call.answer("User-agent: *\nDisallow: /private/\n")
 
-    monkeypatch.setattr(connection, "answer_robots", answer)
+    site.robots[HERE] = answer
     crawled = await visit(engine, site, delay=0.02)
     assert crawled.counters.dropped == obeyed
     assert len([path for path in asked(site, HERE) if "robots" in path]) == min(redirects, 5) + 1
@@ -116,26 +115,35 @@ async def test_sites_that_send_for_each_other_end_after_five(engine: SqliteEngin
     assert (crawled.counters.dropped, crawled.counters.dead) == (0, 0)
 
 
-async def test_what_comes_back_between_two_looks_is_not_asked_for_again(
-    engine: SqliteEngine, site: HostileSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another worker brings the answer just after this one has seen that there is none."""
-    known = RobotsCache.known
-    looks: list[str] = []
-    came: list[RobotsRules] = []
+class Meanwhile:
+    """A real cache, that is told the rules of an origin by others between two looks that a worker takes at them."""
 
-    async def known_too_early(book: RobotsCache, origin: str) -> RobotsRules | None:
-        found = await known(book, origin)
-        looks.append(origin)
-        if len(looks) > 2 and found is None and not came:  # the first two are of who sends for it, and of who is sent
-            came.append(await book.learn(origin, 404, b""))
+    def __init__(self, cache: SqliteCache, origin: str) -> None:
+        self._cache = cache
+        self._origin = origin
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        found = await self._cache.get(keys)
+        self.looks += sum(key.endswith(self._origin) for key in keys)
+        if self.looks == 5:  # three were of who sends for it, and one of who is sent
+            await RobotsCache(self._cache, AGENT).learn(self._origin, 404, b"")
         return found
 
-    monkeypatch.setattr(RobotsCache, "known", known_too_early)
+
+async def test_what_comes_back_between_two_looks_is_not_asked_for_again(
+    engine: SqliteEngine, site: HostileSite
+) -> None:
+    """Another worker brings the answer just after this one has seen that there is none."""
+    looked_at = Meanwhile(engine.cache, site.url("/").rstrip("/"))
+    engine.cache = looked_at  # type: ignore[assignment]
     site.robots[HERE] = RobotsAt(site.url("/robots.txt", host=THERE))
     site.robots[THERE] = RobotsKind.TIMEOUT
     crawled = await visit(engine, site, timeout=1)
-    assert came
+    assert looked_at.looks >= 5
     assert asked(site, HERE).count("/robots.txt") == 1
     assert crawled.counters.done == len(PAGES)
 
@@ -161,20 +169,17 @@ async def test_a_redirect_to_nowhere_is_as_good_as_no_file(
 
 @pytest.mark.parametrize("encoded", [False, True])
 async def test_of_a_file_without_end_the_first_500_kib_are_read(
-    engine: SqliteEngine, site: HostileSite, encoded: bool, monkeypatch: pytest.MonkeyPatch
+    engine: SqliteEngine, site: HostileSite, encoded: bool
 ) -> None:
     """20 MB, and none of it is refused for its size. The connection is not used for anything else."""
 
-    async def answer(call: Call, _robots: Robots) -> None:
+    async def answer(call: Call) -> None:
         call.begin(200, ("Content-Type", "text/plain"), ("Content-Length", str(20 * 10**6)))
         await call.send(b"User-agent: *\nDisallow: /private/\n")
         for _ in range(2000):
             await call.send(b"# nothing at all to see here\n" * 350)
 
-    if encoded:
-        site.robots[HERE] = RobotsKind.HUGE
-    else:
-        monkeypatch.setattr(connection, "answer_robots", answer)
+    site.robots[HERE] = RobotsKind.HUGE if encoded else answer
     crawled = await visit(engine, site)
     assert (crawled.counters.done, crawled.counters.dropped) == (1, 1)
     assert crawled.counters.received < 3 * 10**6
@@ -199,11 +204,8 @@ async def test_after_thirty_days_without_an_answer_it_is_taken_not_to_be_there(e
 # What is said
 
 
-async def test_who_does_not_ask_says_so_once(
-    engine: SqliteEngine, site: HostileSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_does_not_ask_says_so_once(engine: SqliteEngine, site: HostileSite) -> None:
     site.robots[HERE] = RobotsKind.DISALLOW_ALL
-    monkeypatch.setattr(executor, "log", structlog.get_logger("shoal"))  # one that no test before has used
     with capture_logs() as logs:
         crawled = await crawl(engine, reader(), urls=[site.url(path) for path in PAGES])
     said = [line for line in logs if line["event"] == log_events.ROBOTS_IGNORED]
@@ -224,6 +226,7 @@ async def test_the_log_bears_witness_whatever_was_decided(
         await self.rules(attempt, scraper, classify)
 
     if not obeys:
+        # No worker can be told to do this: only one that is broken on purpose shows that its log would say so.
         monkeypatch.setattr(Permission, "refusal", careless)
     await visit(engine, site)
     notes = await engine.reader.notes(stream_of("run"))

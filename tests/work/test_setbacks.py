@@ -24,12 +24,11 @@ from shoal.frontier.open import open_engine
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.insight.look_up import look_up
 from shoal.insight.run_eta import estimate_by
-from shoal.testing.hostile import connection
 from shoal.testing.hostile.call import Call
-from shoal.testing.hostile_site import HostileSite, Robots
+from shoal.testing.hostile_site import HostileSite
 from shoal.work.options import WorkerOptions, WorkTiming
 from shoal.work.worker import Worker
-from support.engine_urls import ENGINES, empty_store
+from support.engine_urls import ENGINES, emptied
 from support.waiting import until
 from support.working import AGENT, crawl, reader, result_of, start_run, worker_for
 
@@ -43,7 +42,7 @@ PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nConnection: close\r\n\r\n<h1>o
 @pytest.fixture
 async def any_engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
     """An empty store on the engine that the test is given."""
-    with empty_store(request.param, tmp_path) as url:
+    async with emptied(request.param, tmp_path) as url:
         engine = await open_engine(url)
         yield engine
         await engine.close()
@@ -119,13 +118,11 @@ async def test_robots_txt_of_a_site_that_is_down_costs_its_pages_nothing(engine:
     assert (len(crawled.items), crawled.counters.dead) == (1, 0)
 
 
-async def test_a_robots_txt_that_fails_costs_its_pages_nothing(
-    engine: SqliteEngine, site: HostileSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def answer(call: Call, _robots: Robots) -> None:
+async def test_a_robots_txt_that_fails_costs_its_pages_nothing(engine: SqliteEngine, site: HostileSite) -> None:
+    async def answer(call: Call) -> None:
         await call.answer(b"", status=500 if call.memory.count("robots") <= 2 else 404)
 
-    monkeypatch.setattr(connection, "answer_robots", answer)
+    site.robots["127.0.0.1"] = answer
     _serve_pages(site)
     timing = WorkTiming(robots_kept_without_answer=50, outage_first=60)
     scraper = reader(attempts=1, obey_robots=True)

@@ -64,7 +64,7 @@ def execute(file: Path, site: HostileSite, folder: Path) -> Awaitable[subprocess
     command = [sys.executable, str(file), site.url(""), str(folder / "shoal.db")]
     place = {**os.environ, "TMPDIR": str(folder)}
     return asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, timeout=30, check=False, env=place
+        subprocess.run, command, capture_output=True, text=True, timeout=120, check=False, env=place
     )
 
 

@@ -35,7 +35,7 @@ async def test_an_error_of_the_store_ends_the_work_with_that_error(
 ) -> None:
     """Nothing goes on, and the notebook stays: it says that nothing was in hand when the leases were left behind."""
     scraper = reader(concurrency=4)
-    await start_run(engine, scraper, urls=[site.url("/json"), *(site.url(f"/delay/9000?{n}") for n in range(3))])
+    await start_run(engine, scraper, urls=[site.url("/json"), *(site.url(f"/delay/600000?{n}") for n in range(3))])
     tapped = Tapped(engine)
 
     def full(ask: Ask) -> None:
@@ -45,7 +45,7 @@ async def test_an_error_of_the_store_ends_the_work_with_that_error(
     tapped.frontier.before = full
     before = asyncio.all_tasks()
     worker = worker_for(tapped, scraper)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with pytest.raises(EngineFull, match="no space left"):
             await worker.run()
     assert asyncio.all_tasks() == before
@@ -68,7 +68,7 @@ async def test_an_error_that_passes_is_waited_for(
             raise EngineUnavailable("Locked.")
 
     tapped.frontier.before = once
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await worker_for(tapped, scraper).run()
     crawled = await result_of(engine)
     assert failed
@@ -81,7 +81,7 @@ async def test_an_error_in_the_middle_of_a_task_ends_the_work_too(engine: Sqlite
     tapped = Tapped(engine)
     tapped.cache.broken = True
     await start_run(engine, reader(), urls=[site.url("/json")])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with pytest.raises(EngineError, match="The cache is gone"):
             await worker_for(tapped, reader(obey_robots=True)).run()
     crawled = await result_of(engine)
@@ -150,8 +150,8 @@ async def test_what_is_finished_too_late_is_thrown_away(engine: SqliteEngine, si
 
 
 async def test_a_cancelled_run_stops_its_work(engine: SqliteEngine, site: HostileSite) -> None:
-    await start_run(engine, reader(), urls=[site.url("/delay/20000"), site.url("/json")], policy=SHORT)
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    await start_run(engine, reader(), urls=[site.url("/delay/600000"), site.url("/json")], policy=SHORT)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(worker_for(engine, reader(), concurrency=1, timing=WATCHFUL).run())
         await site.arrivals(1)
         await engine.frontier.cancel_run("run")

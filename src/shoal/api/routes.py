@@ -70,9 +70,13 @@ class Routes:
     """Routes, compiled once. Raises ValueError for one that cannot be used, with the reason.
 
     `lanes`: those that there are. `page_lane`: where pages wait of which a route only says that they need no browser.
+    `remembered`: for so many sites it is known by heart which routes can apply.
     """
 
-    def __init__(self, routes: Iterable[Route], lanes: Iterable[str], page_lane: str) -> None:
+    def __init__(
+        self, routes: Iterable[Route], lanes: Iterable[str], page_lane: str, remembered: int = SITES_REMEMBERED
+    ) -> None:
+        self._remembered = remembered
         known = tuple(lanes)
         self._rules = [_compiled(route, known, page_lane) for route in routes]
         self._by_site: dict[str, tuple[list[_CompiledRoute], Millis | None]] = {}
@@ -111,7 +115,7 @@ class Routes:
         return (self._by_site.get(site) or self._look_up(site))[1]
 
     def _look_up(self, site: str) -> tuple[list[_CompiledRoute], Millis | None]:
-        if len(self._by_site) >= SITES_REMEMBERED:
+        if len(self._by_site) >= self._remembered:
             self._by_site.clear()
         rules = [rule for rule in self._rules if rule.on_host is None or rule.on_host(site)]
         whole = next((rule for rule in rules if rule.path is None and rule.regex is None), None)

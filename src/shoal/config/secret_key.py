@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shoal.core.secret_box import SecretBox
+from shoal.core.secrets.box import SecretBox
 from shoal.errors import BadSettings, EngineError
 
 if TYPE_CHECKING:

@@ -33,9 +33,10 @@ class SiteKeyRules(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SiteKeys:
-    """The keys that such rules give to URLs."""
+    """The keys that such rules give to URLs. `remembered`: for so many hosts they are known by heart."""
 
-    def __init__(self, rules: SiteKeyRules) -> None:
+    def __init__(self, rules: SiteKeyRules, remembered: int = HOSTS_REMEMBERED) -> None:
+        self._remembered = remembered
         self._domain = rules.domain
         self._named = [(host_test(host), name) for host, name in rules.named]
         self._known: dict[str, str] = {}
@@ -47,7 +48,7 @@ class SiteKeys:
         host = site_of(url)
         key = self._known.get(host)
         if key is None:
-            if len(self._known) >= HOSTS_REMEMBERED:
+            if len(self._known) >= self._remembered:
                 self._known.clear()
             key = self._known[host] = self._key(host, url)
         return key

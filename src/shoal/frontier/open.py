@@ -13,6 +13,7 @@ from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.errors import BadSettings
 from shoal.frontier.contract.jobs import Store
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.shared.private_files import is_open_to_all
 from shoal.frontier.sqlite.engine import open_sqlite
 
@@ -27,11 +28,18 @@ log = structlog.get_logger("shoal")
 Opening = Callable[..., Awaitable[Store]]
 
 
-async def open_engine(url: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None) -> Store:
+async def open_engine(
+    url: str,
+    *,
+    create: bool = True,
+    migrate: bool = False,
+    clock: Clock | None = None,
+    timeouts: StoreTimeouts | None = None,
+) -> Store:
     """Open the engine behind a URL.
 
     `create`: False = its store must exist already. `migrate`: one of an older version is brought up to this one.
-    `clock`: for tests.
+    `clock`: for tests. `timeouts`: how long its store is waited for; None = as is usual for the engine.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -41,13 +49,15 @@ async def open_engine(url: str, *, create: bool = True, migrate: bool = False, c
             path = sqlite_path(url, rest)
             if is_open_to_all(path.parent):
                 log.warning(log_events.STORE_EXPOSED, folder=str(path.parent))
-            return await open_sqlite(path, create=create, migrate=migrate, clock=clock)
+            opening: Opening = open_sqlite
+            place: str | Path = path
         case "postgresql" | "postgres":
-            return await _open_postgres()(url, create=create, migrate=migrate, clock=clock)
+            opening, place = _open_postgres(), url
         case "redis" | "rediss" | "redis+sentinel" | "redis+cluster" | "rediss+cluster":
-            return await _open_redis()(url, create=create, migrate=migrate, clock=clock)
+            opening, place = _open_redis(), url
         case _:
             raise BadSettings(f"There is no engine {scheme!r}. Known: {', '.join(KNOWN)}.")
+    return await opening(place, create=create, migrate=migrate, clock=clock, timeouts=timeouts)
 
 
 def sqlite_path(url: str, rest: str) -> Path:

@@ -14,7 +14,7 @@ import structlog
 
 from shoal.core import log_events
 from shoal.core.outcome import Done, Settlement
-from shoal.core.secret_box import PREFIX, SecretBox
+from shoal.core.secrets.box import PREFIX, SecretBox
 from shoal.core.task import Extra, NewTask
 from shoal.errors import CannotUnseal
 from shoal.frontier.contract.exits import ExitRecord, Exits, NewExit

@@ -33,7 +33,7 @@ from shoal.errors import BadScraper, BadURL
 if TYPE_CHECKING:
     from shoal.api.routes import Routed
     from shoal.api.scraper import Scraper
-    from shoal.core.secret_box import SecretBox
+    from shoal.core.secrets.box import SecretBox
     from shoal.core.task import Task
 
 

@@ -21,7 +21,7 @@ import msgspec
 
 from shoal.core.clock import Clock, Millis, SystemClock
 from shoal.core.notes import Entry
-from shoal.core.secret_box import NoKeys, SecretBox
+from shoal.core.secrets.box import NoKeys, SecretBox
 from shoal.core.task import RunState
 from shoal.errors import BeingMoved, EngineBroken, ShoalError, UnknownRun, UsageError
 from shoal.frontier.contract.frontier import Counters, Run

@@ -18,7 +18,7 @@ from shoal.core import log_events
 from shoal.core.clock import Clock, Millis, millis
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
 from shoal.core.politeness import MAX_BACKOFF
-from shoal.core.secret_box import SecretBox
+from shoal.core.secrets.box import SecretBox
 from shoal.core.task import Kind, Task
 from shoal.core.url import join, same_site, site_of, without_credentials
 from shoal.errors import (

@@ -9,7 +9,7 @@ from shoal.core.clock import Millis
 from shoal.core.exit_address import TorOptions
 from shoal.core.lanes import PAGE_LANES
 from shoal.core.politeness import BACKOFF_FIRST, MAX_BACKOFF, MAX_CRAWL_DELAY, OFFLINE_FIRST, OUTAGE_FIRST, RETRY_FIRST
-from shoal.core.secret_box import NoKeys, SecretBox
+from shoal.core.secrets.box import NoKeys, SecretBox
 from shoal.delivery.options import LeaseTiming
 from shoal.errors import UsageError
 from shoal.fetch.guard.rules import Guard

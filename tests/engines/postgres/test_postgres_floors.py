@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg  # type: ignore[import-untyped]
-import pytest
 
 from servers.postgres import shared_server
 from shoal.core.outcome import Done, Settlement
@@ -20,13 +18,6 @@ ENQUEUE = (
     "SELECT enqueue(NULL, 'run', ROW(ARRAY['https://late.example/'], ARRAY['late.example'], ARRAY[NULL]::bytea[], "
     "ARRAY['bulk'], '{}', '{}', '{}', '{}', '{}', '{}')::new_tasks)"
 )
-
-
-@pytest.fixture
-async def schema() -> AsyncIterator[str]:
-    name = f"test_{secrets.token_hex(6)}"
-    yield name
-    shared_server().sql(f"DROP SCHEMA IF EXISTS {name} CASCADE", database="shoal")
 
 
 async def claim_all(engine: PostgresEngine) -> list[str]:

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 
-import asyncpg  # type: ignore[import-untyped]
 from hypothesis import HealthCheck, settings
 
-from servers.postgres import shared_server
 from shoal.testing.contract.harness import Harness
 from shoal.testing.model.machine import FrontierMachine
 from support.harnesses.postgres import PostgresHarness
 
-TABLES = "run, line, site, slot, visit, task, worker, seen, item, dead, cache, tally, tally_change, exit_book, note"
-
 
 class PostgresMachine(FrontierMachine):
     async def open_harness(self) -> Harness:
-        harness = await PostgresHarness(shared_server().url(schema="model")).open()
-        connection = await asyncpg.connect(shared_server().url())
-        await connection.execute(f"SET search_path TO model; TRUNCATE {TABLES}")
-        await connection.close()
-        return harness
+        return await PostgresHarness().open()
 
     async def close_harness(self, harness: Harness) -> None:
         assert isinstance(harness, PostgresHarness)

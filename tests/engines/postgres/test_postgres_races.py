@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator
 
 import asyncpg  # type: ignore[import-untyped]
-import pytest
 
 from servers.postgres import shared_server
 from shoal.core.outcome import Done, Settlement
@@ -17,13 +14,6 @@ from shoal.frontier.postgres.engine import open_postgres
 from support.waiting import until
 
 LINK = NewTask("https://b.example/", "b.example", bytes(32))
-
-
-@pytest.fixture
-async def schema() -> AsyncIterator[str]:
-    name = f"test_{secrets.token_hex(6)}"
-    yield name
-    shared_server().sql(f"DROP SCHEMA IF EXISTS {name} CASCADE", database="shoal")
 
 
 def _ask(want: int, *settlements: Settlement) -> Ask:

@@ -21,6 +21,7 @@ from shoal.core.politeness import transit_allowance
 from shoal.core.task import DEFAULT_POOL, DIRECT, Lease, Policy
 from shoal.errors import EngineFull, EngineRefused, EngineUnavailable
 from shoal.frontier.contract.frontier import Ask, NewRun, Swept, WorkerInfo
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.redis.codec.tasks import SEEN_BUCKETS
 from shoal.frontier.redis.engine import RedisFrontier, open_redis
 from shoal.frontier.shared.liveness import Notebook, started, this_machine
@@ -102,12 +103,9 @@ async def test_a_full_server_says_so_and_loses_nothing(stack: AsyncExitStack) ->
         assert (await scene.counters()).done == 1
 
 
-async def test_a_stalled_server_is_waited_for_and_then_given_up(
-    stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shoal.frontier.redis.store.client.SOCKET_TIMEOUT", 0.3)
+async def test_a_stalled_server_is_waited_for_and_then_given_up(stack: AsyncExitStack) -> None:
     with running_redis() as slow:
-        scene = await staged(stack, slow.url)
+        scene = await staged(stack, slow.url, timeouts=StoreTimeouts(connect=60, call=1))
         await scene.open_run()
         slow.pause()
         with pytest.raises(EngineUnavailable, match="in time"):

@@ -1,4 +1,4 @@
-"""What only a file can do wrong: missing, foreign, damaged, locked, full, on the wrong disk. One sentence each."""
+"""What only a file can do wrong: missing, foreign, damaged, locked. One sentence each."""
 
 # ruff: noqa: ASYNC240 - tests may touch files
 
@@ -10,65 +10,28 @@ import ctypes
 import os
 import shutil
 import sqlite3
-import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from shoal.core.task import DEFAULT_POOL, DIRECT, Policy
-from shoal.errors import BadSettings, EngineBroken, EngineError, EngineFull, EngineRefused, EngineUnavailable
-from shoal.frontier.contract.engine import Engine
+from shoal.errors import BadSettings, EngineBroken, EngineError, EngineRefused, EngineUnavailable
 from shoal.frontier.contract.frontier import Ask, NewRun, WorkerInfo
 from shoal.frontier.contract.jobs import NewJob
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.open import open_engine
 from shoal.frontier.sqlite import errors as sqlite_errors
 from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
 from shoal.frontier.sqlite.schema import APPLICATION_ID
-from shoal.frontier.sqlite.store import connection as sqlite_connection
-from shoal.frontier.sqlite.store.connection import connect, file_system_of
+from shoal.frontier.sqlite.store.connection import connect
 from shoal.testing.contract.scene import dead, done, page
+from support.sqlite_files import accepted, is_one_sentence, make, opened, put
 from support.waiting import until
 
 NOBODY = 65534
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "shoal.db"
-
-
-@contextlib.asynccontextmanager
-async def opened(path: Path, *, create: bool = True) -> AsyncIterator[SqliteEngine]:
-    engine = await open_sqlite(path, create=create)
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-async def make(path: Path, tasks: int = 3) -> None:
-    """A file with one run and some tasks."""
-    async with opened(path) as engine:
-        await engine.frontier.create_run(NewRun("run", "shop", Policy()))
-        await put(engine, 0, tasks)
-
-
-async def put(engine: Engine, start: int, number: int) -> None:
-    await engine.frontier.enqueue("run", [page(f"{n}.example/{n}" + "x" * 100) for n in range(start, start + number)])
-
-
-async def accepted(path: Path) -> int:
-    async with opened(path, create=False) as engine:
-        return (await engine.reader.run("run")).counters.accepted
-
-
-def is_one_sentence(error: BaseException, path: Path) -> bool:
-    """It names the file, ends like a sentence, and speaks neither Python nor SQLite."""
-    text = str(error)
-    return str(path) in text and text.endswith(".") and "sqlite3." not in text and "\n" not in text
 
 
 class TestOpening:
@@ -225,23 +188,22 @@ def ordinary_user() -> Iterator[None]:
         libc.setfsuid(0)
 
 
-class TestLocked:
-    @pytest.fixture(autouse=True)
-    def _no_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sqlite_connection, "BUSY_TIMEOUT", 20)
+IMPATIENT = StoreTimeouts(connect=0.02, call=0.02)
 
+
+class TestLocked:
     async def test_opening_a_locked_file(self, path: Path) -> None:
         await make(path)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             with pytest.raises(EngineUnavailable, match="locked by another program") as caught:
-                await open_sqlite(path)
+                await open_sqlite(path, timeouts=IMPATIENT)
             assert is_one_sentence(caught.value, path)
         assert await accepted(path) == 3
 
     async def test_writing_to_a_locked_file_fails_and_later_works(self, path: Path) -> None:
         await make(path)
-        async with opened(path) as engine:
+        async with opened(path, timeouts=IMPATIENT) as engine:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN EXCLUSIVE")
                 with pytest.raises(EngineUnavailable, match="locked by another program"):
@@ -250,9 +212,8 @@ class TestLocked:
             await put(engine, 3, 1)
         assert await accepted(path) == 4
 
-    async def test_a_short_lock_is_waited_for(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_short_lock_is_waited_for(self, path: Path) -> None:
         await make(path)
-        monkeypatch.setattr(sqlite_connection, "BUSY_TIMEOUT", 60_000)
         async with opened(path) as engine:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
                 other.execute("BEGIN IMMEDIATE")
@@ -262,113 +223,6 @@ class TestLocked:
                 other.execute("COMMIT")
                 await waiting
         assert await accepted(path) == 4
-
-
-class TestFull:
-    async def test_no_room_for_more_pages(self, path: Path) -> None:
-        """What was acknowledged is safe, and with room again the same engine goes on."""
-        await make(path, tasks=0)
-        async with opened(path) as engine:
-            writer = engine._writer._connection
-            [(used,)] = writer.execute("PRAGMA page_count").fetchall()
-            writer.execute(f"PRAGMA max_page_count = {used + 30}")
-            stored = await self._fill(engine, path)
-            counts = (await engine.reader.run("run")).counters
-            assert counts.accepted == stored
-            writer.execute("PRAGMA max_page_count = 1000000")
-            await put(engine, stored, 100)
-        assert await accepted(path) == stored + 100
-
-    async def test_a_full_disk(self, tmp_path: Path, small_disk: Path) -> None:
-        path = small_disk / "shoal.db"
-        await make(path, tasks=0)
-        async with opened(path) as engine:
-            stored = await self._fill(engine, path)
-            assert (await engine.reader.run("run")).counters.accepted == stored
-        for suffix in ("", "-wal"):  # as long as there is no room, what was written stays beside the file
-            if (beside := path.with_name(path.name + suffix)).exists():
-                shutil.copy(beside, tmp_path / beside.name)
-        assert await accepted(tmp_path / path.name) == stored
-
-    async def test_no_room_for_a_new_file(self, small_disk: Path) -> None:
-        (small_disk / "ballast").write_bytes(bytes(_free_bytes(small_disk) - 20_000))
-        path = small_disk / "shoal.db"
-        with pytest.raises(EngineFull) as caught:
-            await open_sqlite(path)
-        assert is_one_sentence(caught.value, path)
-        (small_disk / "ballast").unlink()
-        await make(path)
-        assert await accepted(path) == 3
-
-    async def _fill(self, engine: Engine, path: Path) -> int:
-        """Put in batches of 100 until there is no room. Answers how many tasks were acknowledged."""
-        caught: EngineFull | None = None
-        stored = 0
-        while caught is None:
-            try:
-                await put(engine, stored, 100)
-                stored += 100
-            except EngineFull as error:
-                caught = error
-        assert is_one_sentence(caught, path)
-        assert "no space left" in str(caught)
-        return stored
-
-    @pytest.fixture
-    def small_disk(self, tmp_path: Path) -> Iterator[Path]:
-        place = tmp_path / "disk"
-        place.mkdir()
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=2m", "shoal-test", str(place)], capture_output=True, check=False
-        )
-        if mounted.returncode:
-            pytest.skip("lacks a small disk: mounting one needs root")
-        yield place
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def _free_bytes(place: Path) -> int:
-    return shutil.disk_usage(place).free
-
-
-class TestNetworkFileSystems:
-    @pytest.fixture
-    def mounts(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        lines: list[str] = []
-        real = Path.read_text
-
-        def read_text(self: Path, *args: object, **options: object) -> str:
-            return "\n".join(lines) if str(self) == "/proc/self/mounts" else real(self)
-
-        monkeypatch.setattr(Path, "read_text", read_text)
-        return lines
-
-    @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p"])
-    async def test_they_are_refused(self, path: Path, mounts: list[str], kind: str) -> None:
-        mounts += ["/dev/sda / ext4 rw 0 0", f"server:/x {path.parent} {kind} rw 0 0"]
-        with pytest.raises(EngineRefused, match="network file system") as caught:
-            await open_sqlite(path)
-        assert is_one_sentence(caught.value, path)
-        assert not path.exists()
-
-    def test_the_innermost_and_latest_mount_counts(self, mounts: list[str]) -> None:
-        mounts += [
-            "server:/ / nfs4 rw 0 0",
-            "/dev/sdb /data ext4 rw 0 0",
-            "server:/x /data/far\\040away nfs4 rw 0 0",
-            "/dev/sdc /data/far\\040away/near xfs rw 0 0",
-            "/dev/sdd /data/two ext4 rw 0 0",
-            "server:/y /data/two nfs rw 0 0",
-        ]
-        assert file_system_of(Path("/srv/shoal.db")) == "nfs4"
-        assert file_system_of(Path("/data/shoal.db")) == "ext4"
-        assert file_system_of(Path("/data/far away/shoal.db")) == "nfs4"
-        assert file_system_of(Path("/data/far away/near/shoal.db")) == "xfs"
-        assert file_system_of(Path("/data/two/shoal.db")) == "nfs"
-        assert file_system_of(Path("/database/shoal.db")) == "nfs4", "not what merely begins alike"
-
-    def test_this_machine_has_file_systems(self, tmp_path: Path) -> None:
-        assert file_system_of(tmp_path / "shoal.db")
 
 
 def test_every_sentence_of_the_store_is_an_engine_error() -> None:

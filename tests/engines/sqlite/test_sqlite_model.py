@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from functools import cache
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-from shoal.frontier.sqlite.store.connection import connect
 from shoal.testing.contract.harness import Harness
 from shoal.testing.model.machine import FrontierMachine
 from support.harnesses.sqlite import SqliteHarness
@@ -18,21 +16,10 @@ from support.harnesses.sqlite import SqliteHarness
 MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - durability is not the question here
 
 
-@cache
-def template() -> bytes:
-    """A new file, made once: an example that copies it saves most of the cost of creating one."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "template.db"
-        connect(path, create=True).close()
-        return path.read_bytes()
-
-
 class SqliteMachine(FrontierMachine):
     async def open_harness(self) -> Harness:
         folder = Path(tempfile.mkdtemp(prefix="shoal-model-", dir=MEMORY))
-        path = folder / "shoal.db"
-        path.write_bytes(template())
-        return await SqliteHarness(path).open()
+        return await SqliteHarness(folder / "shoal.db").open()
 
     async def close_harness(self, harness: Harness) -> None:
         assert isinstance(harness, SqliteHarness)

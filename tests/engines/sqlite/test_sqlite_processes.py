@@ -117,11 +117,6 @@ def kill(started: subprocess.Popen[str]) -> list[str]:
     return said
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "shoal.db"
-
-
 async def test_several_processes_share_the_work(path: Path) -> None:
     engine = await open_sqlite(path)
     await engine.frontier.create_run(NewRun("run", "shop", Policy(delay=0, concurrency=2)))

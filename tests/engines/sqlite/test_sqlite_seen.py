@@ -10,29 +10,30 @@ from pathlib import Path
 
 import pytest
 
+from shoal.core.clock import SystemClock
 from shoal.core.task import Policy
 from shoal.errors import UsageError
 from shoal.frontier.contract.frontier import NewRun
-from shoal.frontier.sqlite.engine import SqliteEngine, open_sqlite
+from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.frontier.sqlite.enqueue import enqueue
-from shoal.frontier.sqlite.records import seen
+from shoal.frontier.sqlite.reader import SqliteReader
+from shoal.frontier.sqlite.records.seen import SeenLately
+from shoal.frontier.sqlite.store.connection import connect_reading, open_file
 from shoal.frontier.sqlite.store.transaction import Transaction
+from shoal.frontier.sqlite.store.writer import Writer
+from shoal.frontier.sqlite.store.writer_cache import WriterCache
 from shoal.testing.contract.scene import page
 
-
-@pytest.fixture(autouse=True)
-def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "LATELY_AT_MOST", 100)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "shoal.db"
+LATELY = 100
+"""So many keys wait for their place at most, in these tests."""
 
 
 @contextlib.asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[SqliteEngine]:
-    engine = await open_sqlite(path)
+    connection, schema = open_file(path, create=True, migrate=False)
+    clock = SystemClock()
+    writer = Writer(connection, path, clock, WriterCache(SeenLately(LATELY)))
+    engine = SqliteEngine(writer, SqliteReader(connect_reading(path), path, clock), schema)
     for run in ("run", "other"):
         await engine.frontier.create_run(NewRun(run, "shop", Policy()))
     try:
@@ -72,9 +73,9 @@ async def test_what_was_sorted_in_is_deleted_where_it_was_appended(path: Path) -
         for start in range(0, 3000, 20):
             await put(engine, range(start, start + 20))
             _, lately = stored(path)
-            assert lately <= 5 * seen.LATELY_AT_MOST, "two rounds, at most"
+            assert lately <= 5 * LATELY, "two rounds, at most"
         sorted_in, _ = stored(path)
-        assert sorted_in >= 3000 - seen.LATELY_AT_MOST
+        assert sorted_in >= 3000 - LATELY
         assert await put(engine, range(3000)) == 0
 
 

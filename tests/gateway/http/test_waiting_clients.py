@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from shoal.gateway.http.models import JobDocument
-from support.gateway_process import CART, Reply, Served, problem, served
+from support.gateway_process import CART, Served, served
 from support.waiting import wait_until
 
 
@@ -54,18 +54,3 @@ class TestWaiting:
             wait_until(lambda: waiting_at(gateway) == 1, "the client waits")
             assert gateway.stop() == 0
             assert waiting.result(60).body["status"] == "queued"
-
-    def test_results_expire(self, shop: str, tmp_path: Path) -> None:
-        settings = {"results_ttl": "2s", "remember": "4s"}
-        with served(tmp_path, shop, "--with-workers", **settings) as gateway:
-            job_id = gateway.submit("/cart", CART)
-            assert len(gateway.finished(job_id)["results"]) == 3
-
-            def not_any_more(status: int) -> Reply | None:
-                answer = gateway.ask(f"/results/{job_id}")
-                return answer if answer.status != status else None
-
-            expired = wait_until(lambda: not_any_more(200), "the results are deleted")
-            problem(expired, 410, "expired-job")
-            assert expired.body["job_status"] == "expired"
-            problem(wait_until(lambda: not_any_more(410), "the job is forgotten"), 404, "unknown-job")

@@ -14,7 +14,7 @@ import pytest
 from shoal import verify_webhook, webhook_secret
 from shoal.core.clock import SystemClock
 from shoal.core.outcome import Blame
-from shoal.core.secret_box import SecretBox
+from shoal.core.secrets.box import SecretBox
 from shoal.core.task import Policy, RunState
 from shoal.errors import EngineFull
 from shoal.fetch.guard.rules import Guard

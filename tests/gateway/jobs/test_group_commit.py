@@ -54,7 +54,9 @@ async def test_a_commit_that_hangs_is_the_only_one_in_doubt(engine: SqliteEngine
 
 
 async def test_submissions_are_turned_away_before_they_pile_up(engine: SqliteEngine, tap: Tap) -> None:
-    service = GatewayService(engine, [shop_scraper()], GatewayOptions(max_submissions=10, commit_at_once=5))
+    service = GatewayService(
+        engine, [shop_scraper()], GatewayOptions(max_submissions=10, commit_at_once=5, store_patience=60)
+    )
     async with service.running():
         status = await service.see(ANYBODY, await submit(service, "first"))
         tap.gate.clear()

@@ -51,7 +51,7 @@ async def test_what_has_changed_is_told_once_and_wakes_only_those_who_want_to_kn
 
 
 async def test_more_than_may_wait_are_answered_at_once(engine: SqliteEngine) -> None:
-    service = GatewayService(engine, [shop_scraper()], GatewayOptions(max_waiting=1))
+    service = GatewayService(engine, [shop_scraper()], GatewayOptions(max_waiting=1, store_patience=60))
     async with service.running():
         status = await service.see(ANYBODY, await submit(service, "w"))
         first = asyncio.create_task(service.wait(ANYBODY, status, None, 60))

@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
-from shoal.core.secret import Secret
-from shoal.core.secret_box import NoKeys
+from shoal.core.secrets.box import NoKeys
+from shoal.core.secrets.secret import Secret
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.gateway.http.answer import Problem
 from shoal.gateway.limits.keyring import LOAD_AGAIN, LOAD_EVERY, KeyRing

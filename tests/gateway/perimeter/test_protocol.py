@@ -23,7 +23,7 @@ async def connected(
     engine: SqliteEngine, clock: JumpClock
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A gateway by that clock, and a client that has connected to it and said nothing yet."""
-    gateway = server.GatewayProcess(engine, [shop_scraper()], GatewayOptions(), clock)
+    gateway = server.GatewayProcess(engine, [shop_scraper()], GatewayOptions(store_patience=60), clock)
     at = server.listening("127.0.0.1", 0, shared=False)
     running = asyncio.create_task(gateway.run(at))
 

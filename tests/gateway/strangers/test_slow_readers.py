@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from shoal.core.clock import millis
-from shoal.core.secret_box import NoKeys
+from shoal.core.secrets.box import NoKeys
 from shoal.frontier.sqlite.engine import SqliteEngine
 from shoal.gateway import server
 from shoal.gateway.http.streams import StreamCut, events, lines

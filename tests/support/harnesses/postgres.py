@@ -1,17 +1,30 @@
-"""PostgreSQL for the contract and the model: a schema of the test's own, on a real server."""
+"""PostgreSQL for the contract and the model: a store that nothing is in, on a real server."""
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from typing import Self
+
+from servers.postgres_stage import emptied_store
 from shoal.frontier.postgres.engine import PostgresEngine, open_postgres
 from support.harnesses.jumping import JumpingHarness
 
 
 class PostgresHarness(JumpingHarness[PostgresEngine]):
-    """The schema that the URL names, on a jumping clock."""
+    """A store on a jumping clock."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.url = url
+        self._stack = AsyncExitStack()
+        self.url = ""
 
     async def handle(self) -> PostgresEngine:
         return await open_postgres(self.url, clock=self.clock)
+
+    async def open(self) -> Self:
+        self.url = await self._stack.enter_async_context(emptied_store())
+        return await super().open()
+
+    async def close(self) -> None:
+        await super().close()
+        await self._stack.aclose()

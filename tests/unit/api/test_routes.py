@@ -74,9 +74,8 @@ def test_the_first_that_matches_decides_alone() -> None:
     assert routed("https://x.example/", *routes) == Routed(None, None, 3)
 
 
-def test_more_sites_than_are_remembered_are_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.api.routes.SITES_REMEMBERED", 2)
-    routes = Routes([Route(host="s1.example", delay=1)], LANES, "bulk")
+def test_more_sites_than_are_remembered_are_no_matter() -> None:
+    routes = Routes([Route(host="s1.example", delay=1)], LANES, "bulk", remembered=2)
     for number in (0, 1, 2, 3, 1, 0):
         assert routes.delay_of(f"s{number}.example") == (1000 if number == 1 else None)
     assert len(routes._by_site) <= 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,7 @@ from shoal.config.load import load, stray_variables
 from shoal.config.settings import Settings, mask_url
 from shoal.errors import BadSettings
 
-
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test starts without a settings file and without variables of ours."""
-    for name in list(os.environ):
-        if name.startswith("SHOAL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def write(text: str) -> None:

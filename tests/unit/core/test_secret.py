@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from shoal.core.secret import Secret, SecretBytes
+from shoal.core.secrets.secret import Secret, SecretBytes
 
 
 def test_a_secret_does_not_print() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core.secret_box import NoKeys, SecretBox, is_sealed, is_secret_header
+from shoal.core.secrets.box import NoKeys, SecretBox, is_sealed, is_secret_header
 from shoal.errors import CannotUnseal
 
 

@@ -80,9 +80,8 @@ def test_the_first_rule_that_names_a_host_decides_before_the_domain() -> None:
     assert SiteKeys(SiteKeyRules(named=(("*", "all"),))).of("https://x.example/") == "all"
 
 
-def test_what_is_remembered_of_hosts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.core.site_key.HOSTS_REMEMBERED", 3)
-    keys = SiteKeys(SiteKeyRules(domain=True))
+def test_what_is_remembered_of_hosts_is_bounded() -> None:
+    keys = SiteKeys(SiteKeyRules(domain=True), remembered=3)
     assert [keys.of(f"https://a.h{n}.com/") for n in range(10)] == [f"h{n}.com" for n in range(10)]
     assert len(keys._known) <= 3
 

@@ -1,7 +1,10 @@
 """One spelling for each address, and nothing but BadURL for what is none."""
 
 import hashlib
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import ada_url
@@ -187,13 +190,33 @@ def test_many_links_come_once_in_order_and_the_broken_ones_apart() -> None:
     assert broken == [("htp://x", "its scheme 'htp' is not http or https")]
 
 
-def test_plain_links_do_not_go_through_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_links_do_not_go_through_the_parser() -> None:
     resolver = Resolver("https://a.example/b/c?q=1")
-    monkeypatch.setattr("shoal.core.url.join_url", None)
+    with calls_of("join_url") as parsed:
+        resolver.join("x/../y")
+    assert parsed == ["join_url"], "this one has to"
     plain = ["/x/y.html", "x?page=2", "https://a.example/z"]
     expected = ["https://a.example/x/y.html", "https://a.example/b/x?page=2", "https://a.example/z"]
-    assert [resolver.join(href) for href in plain] == expected
-    assert resolver.join_all(plain) == (expected, [])
+    with calls_of("join_url") as parsed:
+        assert [resolver.join(href) for href in plain] == expected
+        assert resolver.join_all(plain) == (expected, [])
+    assert not parsed
+
+
+@contextmanager
+def calls_of(function: str) -> Iterator[list[str]]:
+    """The calls of functions of this name that are made meanwhile."""
+    calls: list[str] = []
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == function:
+            calls.append(function)
+
+    sys.setprofile(look)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
 
 
 @given(URLS, st.lists(REFERENCES, max_size=5))

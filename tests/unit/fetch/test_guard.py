@@ -37,7 +37,8 @@ from shoal.fetch.protocol import Fetch, FetchError
 from shoal.frontier.contract.frontier import NewRun
 from shoal.frontier.contract.jobs import NewJob
 from shoal.intake.admission import to_task
-from support.working import Crawled, crawl, opened, reader, result_of, worker_for
+from shoal.work.options import WorkTiming
+from support.working import QUICK, Crawled, crawl, opened, reader, result_of, worker_for
 
 OPEN = Guard([ip_network("127.0.0.2/32")])
 STRICT = Guard()
@@ -335,7 +336,8 @@ class TestWork:
         async with everywhere() as site, opened(tmp_path) as engine:
             inside = f"http://127.0.0.3:{site.port}/robots.txt"
             site.pages = {"/robots.txt": (302, {"Location": inside}, "")}
-            crawled = await job(engine, scraper, Request(f"http://127.0.0.2:{site.port}/page"))
+            timing = WorkTiming(robots_meanwhile=50)
+            crawled = await job(engine, scraper, Request(f"http://127.0.0.2:{site.port}/page"), timing=timing)
             assert {path: letter.reason.text for path, letter in crawled.dead.items()} == {
                 "/robots.txt": f"robots.txt: {NOT_PUBLIC}",
                 "/page": "robots.txt could not be had",
@@ -371,8 +373,11 @@ async def submit(engine: Any, scraper: Scraper, run_id: str, *requests: Request)
     await engine.jobs.submit([NewJob(run, [task for task in tasks if isinstance(task, NewTask)])])
 
 
-async def job(engine: Any, scraper: Scraper, *requests: Request, guard: Guard | None = OPEN) -> Crawled:
+async def job(
+    engine: Any, scraper: Scraper, *requests: Request, guard: Guard | None = OPEN, timing: WorkTiming = QUICK
+) -> Crawled:
     await submit(engine, scraper, "job", *requests)
+    options: dict[str, Any] = {} if guard is None else {"guard": guard}
     async with asyncio.timeout(120):
-        await worker_for(engine, scraper, **({} if guard is None else {"guard": guard})).run()  # type: ignore[arg-type]
+        await worker_for(engine, scraper, timing=timing, **options).run()
     return await result_of(engine, "job")

@@ -20,7 +20,7 @@ from shoal.testing.contract.runs.jobs import HOUR, JobScene, new_job
 from shoal.testing.contract.scene import dead, page, pages, settle
 from shoal.testing.contract.tasks.endings import find
 from shoal.testing.jump_clock import JumpClock
-from support.engine_urls import ENGINES, empty_store
+from support.engine_urls import ENGINES, emptied
 from support.moving import move
 
 WHY = Reason(Blame.HANDLER, "sold out")
@@ -46,7 +46,7 @@ class Leftovers(JobScene):
 @pytest.fixture(params=ENGINES)
 async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Leftovers]:
     clock = JumpClock()
-    with empty_store(request.param, tmp_path) as url:
+    async with emptied(request.param, tmp_path) as url:
         engine = await open_engine(url, clock=clock)
         scene = Leftovers(Stage(engine, clock))
         scene.url = url

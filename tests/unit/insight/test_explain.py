@@ -36,7 +36,7 @@ from shoal.testing.contract.scene import (
 )
 from shoal.testing.jump_clock import JumpClock
 from support.command_line import shoal
-from support.engine_urls import ENGINES, empty_store
+from support.engine_urls import ENGINES, emptied
 
 EXITS = ("127.0.0.2", "127.0.0.3")
 
@@ -76,7 +76,7 @@ class Explained(Scene):
 @pytest.fixture(params=ENGINES)
 async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Explained]:
     clock = JumpClock()
-    with empty_store(request.param, tmp_path) as url:
+    async with emptied(request.param, tmp_path) as url:
         engine = await open_engine(url, clock=clock)
         yield Explained(Stage(engine, clock))
         await engine.close()

@@ -16,7 +16,7 @@ def sent_and_received(request: Request) -> Request:
 def test_a_request_arrives_with_all_that_it_says() -> None:
     request = Request(
         "https://x.example/", "detail", {"n": 1}, "g", 2, "bulk", "6h", "PUT", {"A": "b"}, b"x", dedup=False, every=5.0,
-        timeout="2s", accept=(404,), redirects=False,
+        timeout="2s", accept=[404], redirects=False,
     )  # fmt: skip
     assert sent_and_received(request) == request
     assert sent_and_received(Request("https://x.example/")) == Request("https://x.example/")

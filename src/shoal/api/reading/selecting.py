@@ -12,7 +12,7 @@ from shoal.api.reading.json_reading import json_text, search_json
 from shoal.api.reading.microdata import read_microdata
 from shoal.api.reading.pseudo_elements import attribute, pseudo_element
 from shoal.api.reading.structured_data import JSONLD, OPENGRAPH, read_jsonld, read_opengraph
-from shoal.api.reading.tables import HtmlTable, read_tables
+from shoal.api.reading.tables import Table, read_tables
 from shoal.errors import BadScraper
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Selecting:
         """What the page says in `<meta>` for those who link to it: `{"og:title": ["…"], …}`; `twitter:…` as well."""
         return read_opengraph(self._nodes(OPENGRAPH))
 
-    def tables(self, selector: str = "table") -> list[HtmlTable]:
+    def tables(self, selector: str = "table") -> list[Table]:
         """The tables that match, with cells that span several in each of their places. At most 100,000 cells in all."""
         return read_tables(self._nodes(selector))
 

@@ -15,7 +15,7 @@ MOST_CELLS = 100_000
 _WIDEST, _TALLEST = 1000, 65534  # as in the HTML standard
 
 
-class HtmlTable(NamedTuple):
+class Table(NamedTuple):
     """One table. `header`: the names of its columns, from a first row in `<thead>` or of `<th>` alone; else empty."""
 
     caption: str | None
@@ -28,7 +28,7 @@ class HtmlTable(NamedTuple):
         return [dict(zip(self.header, row, strict=False)) for row in self.rows] if self.header else []
 
 
-def read_tables(nodes: Iterable[LexborNode]) -> list[HtmlTable]:
+def read_tables(nodes: Iterable[LexborNode]) -> list[Table]:
     """The tables that these elements are; all else is passed over."""
     left = MOST_CELLS
     tables = []
@@ -41,7 +41,7 @@ def read_tables(nodes: Iterable[LexborNode]) -> list[HtmlTable]:
     return tables
 
 
-def _read(table: LexborNode, most: int) -> tuple[HtmlTable, int]:
+def _read(table: LexborNode, most: int) -> tuple[Table, int]:
     caption = next((child.text().strip() for child in table.iter() if child.tag == "caption"), None)
     header: list[str] = []
     rows: list[list[str]] = []
@@ -58,8 +58,8 @@ def _read(table: LexborNode, most: int) -> tuple[HtmlTable, int]:
             elif texts and not in_head:
                 rows.append(texts)
             if used >= most:
-                return HtmlTable(caption, header, rows), most
-    return HtmlTable(caption, header, rows), used
+                return Table(caption, header, rows), most
+    return Table(caption, header, rows), used
 
 
 def _row_groups(table: LexborNode) -> Iterator[list[LexborNode]]:

@@ -103,7 +103,7 @@ class LiveLine:
         self._pace = Pace()
         self._began = clock.elapsed()
         self._console = console
-        self._share = 0.0
+        self.share = 0.0
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._live.start()
 
@@ -114,8 +114,8 @@ class LiveLine:
         parts = progress_parts(run, self._pace, (now - self._began) / 1000, eta)
         line = fitting(run.scraper, parts, width - 1)
         accepted = max(run.counters.accepted, 1)
-        self._share = max(self._share, (accepted - run.counters.remaining) / accepted if run.counters.accepted else 0.0)
-        bar = ProgressBar(total=1.0, completed=self._share, width=min(40, width - 1))
+        self.share = max(self.share, (accepted - run.counters.remaining) / accepted if run.counters.accepted else 0.0)
+        bar = ProgressBar(total=1.0, completed=self.share, width=min(40, width - 1))
         lines = Table.grid()  # a bar does not end its line: what follows it in a Group stands beside it
         lines.add_row(bar)
         lines.add_row(Text(line, overflow="ellipsis", no_wrap=True))

@@ -8,6 +8,7 @@ from shoal.core.clock import Clock
 from shoal.core.task import NewTask
 from shoal.frontier.contract.frontier import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
 from shoal.frontier.contract.schema import Schema
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.postgres.cache import PostgresCache
 from shoal.frontier.postgres.claim import PostgresClaims
 from shoal.frontier.postgres.enqueue import enqueue
@@ -18,7 +19,7 @@ from shoal.frontier.postgres.reader import PostgresReader
 from shoal.frontier.postgres.runs import PostgresRuns
 from shoal.frontier.postgres.schema import open_store
 from shoal.frontier.postgres.store.address import read_address
-from shoal.frontier.postgres.store.connections import Connections
+from shoal.frontier.postgres.store.connections import TIMEOUTS, Connections
 from shoal.frontier.postgres.sweep import PostgresSweeps
 
 
@@ -94,13 +95,18 @@ class PostgresEngine:
 
 
 async def open_postgres(
-    url: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None
+    url: str,
+    *,
+    create: bool = True,
+    migrate: bool = False,
+    clock: Clock | None = None,
+    timeouts: StoreTimeouts | None = None,
 ) -> PostgresEngine:
     """Open the store behind a URL, making its schema if need be. Raises an EngineError with one clear sentence.
 
     `create`: False = the schema must be there already. `migrate`: an older one is brought up to this version.
-    `clock`: for tests only; the server's own clock decides.
+    `clock`: for tests only; the server's own clock decides. `timeouts`: None = the usual ones.
     """
-    connections = Connections(read_address(url), clock)
+    connections = Connections(read_address(url), clock, timeouts or TIMEOUTS)
     schema = await open_store(connections, create=create, migrate=migrate)
     return PostgresEngine(connections, clock, schema)

@@ -8,6 +8,7 @@ from shoal.core.clock import Clock
 from shoal.core.task import NewTask
 from shoal.frontier.contract.frontier import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
 from shoal.frontier.contract.schema import Schema
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.redis.cache import RedisCache
 from shoal.frontier.redis.claim import RedisClaims
 from shoal.frontier.redis.enqueue import enqueue
@@ -19,7 +20,7 @@ from shoal.frontier.redis.runs import RedisRuns
 from shoal.frontier.redis.schema import open_store
 from shoal.frontier.redis.settle import RedisSettling
 from shoal.frontier.redis.store.address import read_address
-from shoal.frontier.redis.store.client import RedisStore
+from shoal.frontier.redis.store.client import TIMEOUTS, RedisStore, connect
 from shoal.frontier.redis.store.partitions import Partitions
 from shoal.frontier.redis.sweep import RedisSweeps
 
@@ -95,12 +96,19 @@ class RedisEngine:
 
 
 async def open_redis(
-    url: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None
+    url: str,
+    *,
+    create: bool = True,
+    migrate: bool = False,
+    clock: Clock | None = None,
+    timeouts: StoreTimeouts | None = None,
 ) -> RedisEngine:
     """Open (or create) the store that an engine URL names. Raises a ShoalError with one clear sentence.
 
     `create`: False = the store must exist already. `migrate`: an older one is brought up to this version.
-    `clock`: for tests, in place of the server's.
+    `clock`: for tests, in place of the server's. `timeouts`: None = the usual ones.
     """
-    store, schema, losses = await open_store(read_address(url), create=create, migrate=migrate, clock=clock)
+    address = read_address(url)
+    client = connect(address, timeouts or TIMEOUTS)
+    store, schema, losses = await open_store(client, address, create=create, migrate=migrate, clock=clock)
     return RedisEngine(store, schema, losses)

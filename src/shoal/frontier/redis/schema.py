@@ -14,7 +14,7 @@ from shoal.errors import EngineBroken, EngineRefused, NoStore
 from shoal.frontier.contract.schema import Schema
 from shoal.frontier.redis.errors import clear_errors
 from shoal.frontier.redis.store.address import EXAMPLES, RedisAddress, Shape
-from shoal.frontier.redis.store.client import RedisClient, RedisStore, connect
+from shoal.frontier.redis.store.client import RedisClient, RedisStore
 from shoal.frontier.shared.versions import steps
 
 log = structlog.get_logger("shoal")
@@ -26,11 +26,10 @@ OLDEST_REDIS = (6, 2)
 
 
 async def open_store(
-    address: RedisAddress, *, create: bool, migrate: bool, clock: Clock | None
+    client: RedisClient, address: RedisAddress, *, create: bool, migrate: bool, clock: Clock | None
 ) -> tuple[RedisStore, Schema, tuple[str, ...]]:
-    """Connect, check, and find or make the store. Answers also what can be lost, in whole sentences; whoever may make a
-    store, and so brings work, is told that at once."""
-    client = connect(address)
+    """Check the server, and find or make the store. Answers also what can be lost, in whole sentences; whoever may
+    make a store, and so brings work, is told that at once. If it cannot be had, the client is closed."""
     try:
         with clear_errors(address.shown):
             servers = await _servers(client)

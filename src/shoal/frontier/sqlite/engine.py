@@ -10,6 +10,7 @@ from shoal.core.clock import Clock, SystemClock
 from shoal.core.task import NewTask
 from shoal.frontier.contract.frontier import Ask, Enqueued, Granted, NewRun, Renewal, Run, Swept, WorkerInfo
 from shoal.frontier.contract.schema import Schema
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.shared.liveness import is_gone, is_of_another_boot, read_notebook, this_machine
 from shoal.frontier.shared.lost_grants import lost_grants
 from shoal.frontier.sqlite import runs
@@ -23,7 +24,7 @@ from shoal.frontier.sqlite.reader import SqliteReader
 from shoal.frontier.sqlite.records.notes import forget_notes, keep_notes
 from shoal.frontier.sqlite.records.workers import greet, leases_of
 from shoal.frontier.sqlite.settle import settle
-from shoal.frontier.sqlite.store.connection import connect_reading, open_file
+from shoal.frontier.sqlite.store.connection import TIMEOUTS, connect_reading, open_file
 from shoal.frontier.sqlite.store.transaction import Transaction
 from shoal.frontier.sqlite.store.writer import Writer
 from shoal.frontier.sqlite.sweep import sweep
@@ -101,15 +102,21 @@ class SqliteEngine:
 
 
 async def open_sqlite(
-    path: Path, *, create: bool = True, migrate: bool = False, clock: Clock | None = None
+    path: Path,
+    *,
+    create: bool = True,
+    migrate: bool = False,
+    clock: Clock | None = None,
+    timeouts: StoreTimeouts | None = None,
 ) -> SqliteEngine:
     """Open (or create) the file. Raises an EngineError with one clear sentence if it cannot be used.
 
-    `migrate`: a file of an older version is brought up to this one.
+    `migrate`: a file of an older version is brought up to this one. `timeouts`: None = the usual ones.
     """
     clock = clock or SystemClock()
-    connection, schema = await asyncio.to_thread(open_file, path, create=create, migrate=migrate)
-    reading = await asyncio.to_thread(connect_reading, path)
+    patience = (timeouts or TIMEOUTS).call
+    connection, schema = await asyncio.to_thread(open_file, path, create=create, migrate=migrate, patience=patience)
+    reading = await asyncio.to_thread(connect_reading, path, patience)
     return SqliteEngine(Writer(connection, path, clock), SqliteReader(reading, path, clock), schema)
 
 

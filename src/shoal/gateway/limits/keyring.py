@@ -8,8 +8,8 @@ from collections.abc import Callable, Set
 from contextlib import suppress
 
 from shoal.core.clock import Clock
-from shoal.core.secret import Secret
-from shoal.core.secret_box import SecretBox
+from shoal.core.secrets.box import SecretBox
+from shoal.core.secrets.secret import Secret
 from shoal.frontier.contract.jobs import Registry
 from shoal.gateway.http.answer import Problem
 from shoal.gateway.limits.keys import ANYBODY, WEBHOOK, ApiKey, Scope, hashed, stored_keys

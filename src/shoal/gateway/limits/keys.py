@@ -11,7 +11,7 @@ import msgspec
 
 from shoal.api.webhook_signature import webhook_secret
 from shoal.core.clock import Moment
-from shoal.core.secret_box import SecretBox
+from shoal.core.secrets.box import SecretBox
 from shoal.errors import UsageError
 from shoal.frontier.contract.jobs import Quota, Registry
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
@@ -42,13 +43,15 @@ class RobotsAt(NamedTuple):
     url: str
 
 
-Robots = RobotsKind | RobotsAt | str | bytes | int
-"""A kind, where else it is, the body itself, or a bare status."""
+Robots = RobotsKind | RobotsAt | str | bytes | int | Callable[["Call"], Awaitable[None]]
+"""A kind, where else it is, the body itself, a bare status, or who answers."""
 
 
 async def answer_robots(call: Call, robots: Robots) -> None:
     """Answer a request for robots.txt."""
-    if isinstance(robots, RobotsKind):
+    if callable(robots):
+        await robots(call)
+    elif isinstance(robots, RobotsKind):
         await _answer_kind(call, robots)
     elif isinstance(robots, RobotsAt):
         await call.answer(b"", ("Location", robots.url), status=301)

@@ -156,16 +156,18 @@ class Recollection:
     def compare(self, response: Response) -> bool:
         """Whether the page says what it said at its last visit."""
         if response.status in GONE:
-            return self.learn(None)
+            self._digest = None
+            self.unchanged = self._last == Seen(self._rules, None)
+            return self.unchanged
         digest = self.known_digest
         if digest is None:
             digest = content_hash(response.body, response.headers, self._scraper.volatile)
         return self.learn(digest)
 
-    def learn(self, digest: str | None) -> bool:
-        """The page has this hash (None = it is gone). Answers whether that was so at its last visit."""
+    def learn(self, digest: str) -> bool:
+        """The page has this hash. Answers whether it had it at its last visit."""
         self._digest = digest
-        self.unchanged = self._last == Seen(self._rules, digest)
+        self.unchanged = digest == self.last_digest
         return self.unchanged
 
     def remember(self, response: Response, requests: int, now: Moment) -> None:

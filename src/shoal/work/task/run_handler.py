@@ -17,7 +17,7 @@ from shoal.api.yields import Collected, collect, collect_at_once
 from shoal.core import log_events
 from shoal.core.clock import Clock
 from shoal.core.outcome import Blame, Dead, Done, Outcome
-from shoal.core.secret_box import SecretBox
+from shoal.core.secrets.box import SecretBox
 from shoal.core.storable import MAX_ITEMS, cleaned
 from shoal.core.task import Kind, NewTask
 from shoal.core.url import without_credentials
@@ -90,7 +90,7 @@ class HandlerRunner:
         with nullcontext() if apart else self._handling(attempt.held):
             try:
                 if apart:
-                    collected = await self._read_apart(handler, attempt, scraper, page)
+                    collected = await self._read_apart(handler, attempt, scraper, response, page)
                 else:
                     collected = await self._read_here(handler, attempt, response, page)
                 if isinstance(collected, HandlerFailure):
@@ -132,20 +132,19 @@ class HandlerRunner:
         return collected
 
     async def _read_apart(
-        self, handler: Handler, attempt: Attempt, scraper: Scraper, page: Page
+        self, handler: Handler, attempt: Attempt, scraper: Scraper, response: Response, page: Page
     ) -> Collected | HandlerFailure:
         """In a process that can be killed. What it answers is data, and nothing of it is believed to be more."""
         known = attempt.recollection
-        hashed = None if known is None else known.known_digest
-        is_known = hashed is not None or page.status in GONE
+        to_hash = known is not None and known.known_digest is None and response.status not in GONE
         read = await self._pool.read(
             PageWork(
                 scraper.name, handler.label, page.url, page.status, list(page.headers.items()), page.body,
                 SentRequest.of(page.request), page.depth,
-                history=attempt.extra.history,
-                volatile=None if known is None or is_known else scraper.volatile,
+                [(hop.url, hop.status, list(hop.headers.items())) for hop in page.history],
+                volatile=scraper.volatile if to_hash else None,
                 last=known.last_digest if known is not None else None,
-                unchanged=known is not None and is_known and known.learn(hashed),
+                unchanged=known is not None and not to_hash and known.compare(response),
             )
         )  # fmt: skip
         if isinstance(read, HandlerFailure):

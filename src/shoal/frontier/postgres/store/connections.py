@@ -18,13 +18,13 @@ import msgspec
 
 from shoal.core.clock import Clock, Moment
 from shoal.errors import EngineRefused
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.postgres.errors import AGAIN, ENDING, FORGOTTEN, clear_errors, is_of_value
 from shoal.frontier.postgres.store.address import PostgresAddress, quoted
 from shoal.frontier.postgres.store.columns import Composite, type_name
 
-CONNECT_TIMEOUT = 10.0
-CALL_TIMEOUT = 20.0
-"""Seconds after which a connection that does not answer is taken to be dead."""
+TIMEOUTS = StoreTimeouts(connect=10.0, call=20.0)
+"""A connection that does not answer for so long is taken to be dead."""
 
 TRIES = 10
 """How often a verb is repeated that lost against others."""
@@ -71,9 +71,12 @@ class Link:
 class Connections:
     """Calls functions of the schema. Answers are given only when they are durable."""
 
-    def __init__(self, address: PostgresAddress, clock: Clock | None = None) -> None:
+    def __init__(
+        self, address: PostgresAddress, clock: Clock | None = None, timeouts: StoreTimeouts = TIMEOUTS
+    ) -> None:
         self.address = address
         self._clock = clock
+        self._timeouts = timeouts
         self._schema = quoted(address.schema)
         self._queries: dict[tuple[object, ...], str] = {}
         self._idle: list[Link] = []
@@ -94,7 +97,10 @@ class Connections:
     async def connect(self) -> Any:
         """A new connection, outside of the pool."""
         return await asyncpg.connect(
-            self.address.dsn, timeout=CONNECT_TIMEOUT, command_timeout=CALL_TIMEOUT, statement_cache_size=0
+            self.address.dsn,
+            timeout=self._timeouts.connect,
+            command_timeout=self._timeouts.call,
+            statement_cache_size=0,
         )
 
     async def rows(self, function: str, *values: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from redis.exceptions import ConnectionError, NoScriptError, RedisError, Timeout
 
 from shoal.core.clock import Clock
 from shoal.errors import EngineRefused
+from shoal.frontier.contract.timeouts import StoreTimeouts
 from shoal.frontier.redis.codec.encoding import encode
 from shoal.frontier.redis.errors import clear_errors, wrote_to_closed
 from shoal.frontier.redis.store.address import RedisAddress, Shape
@@ -25,10 +26,8 @@ from shoal.frontier.shared.refusals import storable_only
 CALLS_AT_ONCE = 32
 """Most calls of one engine that are under way, and so its connections (in a cluster: to each node). Others wait."""
 
-SOCKET_TIMEOUT = 20.0
-"""Seconds after which a connection that does not answer is taken to be dead."""
-
-CONNECT_TIMEOUT = 5.0
+TIMEOUTS = StoreTimeouts(connect=5.0, call=20.0)
+"""A connection that does not answer for so long is taken to be dead."""
 
 
 class RedisClient(Protocol):
@@ -121,7 +120,7 @@ class SentinelClient:
     """A client for whichever server Sentinel says is the master at the moment."""
 
     def __init__(self, address: RedisAddress, **options: Any) -> None:
-        about_sentinels = {"socket_timeout": CONNECT_TIMEOUT, "protocol": 2}
+        about_sentinels = {"socket_timeout": options["socket_connect_timeout"], "protocol": 2}
         self._watchers = Sentinel(address.hosts, sentinel_kwargs=about_sentinels)  # type: ignore[no-untyped-call]
         self._master: Any = self._watchers.master_for(
             address.master, connection_pool_class=SentinelConnectionPool, **options
@@ -141,13 +140,13 @@ class SentinelClient:
             await watcher.aclose()
 
 
-def connect(address: RedisAddress) -> RedisClient:
+def connect(address: RedisAddress, timeouts: StoreTimeouts) -> RedisClient:
     """A client for the servers of an address. Nothing is sent before its first command."""
     options: dict[str, Any] = {
         "username": address.username,
         "password": address.password,
-        "socket_timeout": SOCKET_TIMEOUT,
-        "socket_connect_timeout": CONNECT_TIMEOUT,
+        "socket_timeout": timeouts.call,
+        "socket_connect_timeout": timeouts.connect,
         "socket_keepalive": True,
         "protocol": 2,
     }

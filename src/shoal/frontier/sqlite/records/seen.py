@@ -19,12 +19,17 @@ SLICES = 64
 """By the first six bits of a key."""
 
 LATELY_AT_MOST = 16_384
+"""When more keys wait, some go to the sorted table."""
 
 
 class SeenLately:
-    """The keys that wait for their place in the sorted table, as (run, key), by the slice that they belong to."""
+    """The keys that wait for their place in the sorted table, as (run, key), by the slice that they belong to.
 
-    def __init__(self) -> None:
+    `most`: so many wait at most.
+    """
+
+    def __init__(self, most: int = LATELY_AT_MOST) -> None:
+        self._most = most
         self.forget()
 
     def forget(self) -> None:
@@ -49,7 +54,7 @@ class SeenLately:
         if new:
             self._last = tx.insert("append_keys", run=run, keys=b"".join(new))
             self._add(run, new)
-            while self._count > LATELY_AT_MOST:
+            while self._count > self._most:
                 self._sort_in(tx)
         return set(new)
 

@@ -46,13 +46,15 @@ class QueuedVerb:
 class Writer:
     """Runs verbs on the connection, one after the other. An answer is given only when it is durable."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, clock: Clock) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, clock: Clock, cache: WriterCache | None = None
+    ) -> None:
         self._connection = connection
         self._path = path
         self._clock = clock
         self._calls: queue.SimpleQueue[QueuedVerb | None] = queue.SimpleQueue()
         self._closed = False
-        self._cache = WriterCache()
+        self._cache = cache or WriterCache()
         self._thread = threading.Thread(target=self._work, name="shoal-sqlite-writer", daemon=True)
         self._thread.start()
 

@@ -61,9 +61,9 @@ class WriterCache:
     looked at, which is no more than a place to go on from; None = it has not begun.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seen: SeenLately | None = None) -> None:
         self.sites: dict[str, tuple[int, SitePolicy]] = {}
-        self.seen = SeenLately()
+        self.seen = seen or SeenLately()
         self.looked_at: tuple[int, str] | None = None
         self._version: int | None = None
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from ipaddress import ip_network
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,39 +18,16 @@ from shoal.errors import Retry
 from shoal.fetch.guard.rules import Guard
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.frontier import NewRun
-from shoal.frontier.open import open_engine
 from shoal.intake.admission import to_task
 from shoal.testing.hostile_site import HostileSite
 from shoal.work.options import WorkTiming
 from shoal.work.worker import Worker
-from support.engine_urls import ENGINES, empty_store
 from support.fleet import ways
-from support.working import QUICK, Crawled, crawl, opened, result_of, start_run, worker_for
+from support.working import QUICK, Crawled, crawl, result_of, start_run, worker_for
 
 EXITS = ways(*(f"source://127.0.0.{number}" for number in range(2, 6)))
 RUNS = tuple("abcdefgh")
 SLOW = "/ticking/a?pause=300"
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
-    async with opened(tmp_path) as engine:
-        yield engine
-
-
-@pytest.fixture(params=[*ENGINES, "redis in partitions"])
-async def any_engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
-    kind, _, apart = request.param.partition(" in ")
-    with empty_store(kind, tmp_path) as url:
-        engine = await open_engine(f"{url}?partitions=4" if apart else url)
-        yield engine
-        await engine.close()
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[HostileSite]:
-    async with HostileSite(host="0.0.0.0") as site:  # noqa: S104 - all of 127.0.0.0/8, and it hangs up on others
-        yield site
 
 
 def looking(name: str = "look", **options: Any) -> Scraper:
