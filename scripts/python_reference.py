@@ -27,7 +27,14 @@ at most. Wherever a length of time is given, in code, in settings and on the com
 ORDER = (
     "Scraper",
     "Page",
+    "Element",
+    "Matches",
+    "Table",
     "Request",
+    "FormFile",
+    "BasicAuth",
+    "DigestAuth",
+    "Hop",
     "Sitemap",
     "Route",
     "Duration",
@@ -64,8 +71,9 @@ def python_page() -> str:
     if offered != {*ORDER, *ERRORS}:
         raise SystemExit(f"ORDER lacks or has too much: {offered ^ {*ORDER, *ERRORS}}")
     parts = [NOTE, "# Python", INTRODUCTION]
+    told: set[type] = set()
     for name in ORDER:
-        parts += [f"## {name}", DURATION] if name == "Duration" else _of(name, getattr(shoal, name))
+        parts += [f"## {name}", DURATION] if name == "Duration" else _of(name, getattr(shoal, name), told)
     parts += ["## Errors", _tree()]
     return "\n\n".join(parts) + "\n"
 
@@ -76,9 +84,9 @@ def _tree() -> str:
     return f"All of them can be had by `from shoal import …`.\n\n```\n{drawn}\n```\n\n{said.strip()}"
 
 
-def _of(name: str, offered: type | FunctionType) -> list[str]:
+def _of(name: str, offered: type | FunctionType, told: set[type]) -> list[str]:
     parts = [f"## {name}", _call(name, offered), _prose(offered)]
-    for method, value in vars(offered).items():
+    for method, value in _members(offered, told).items():
         if method.startswith("_") or not isinstance(value, FunctionType | classmethod | property):
             continue
         function = getattr(offered, method) if isinstance(value, classmethod) else value
@@ -90,10 +98,23 @@ def _of(name: str, offered: type | FunctionType) -> list[str]:
     return parts
 
 
+def _members(offered: type | FunctionType, told: set[type]) -> dict[str, Any]:
+    """What a class offers, with what it has from classes of ours that are neither offered themselves nor `told` yet."""
+    if not isinstance(offered, type):
+        return dict(vars(offered))
+    members: dict[str, Any] = {}
+    for each in offered.__mro__:
+        ours = each.__module__.startswith("shoal.") and each.__name__ not in shoal.__all__
+        if each is offered or (ours and each not in told):
+            told.add(each)
+            members = {**members, **{name: value for name, value in vars(each).items() if name not in members}}
+    return members
+
+
 def _call(name: str, called: Any) -> str:
     signature = inspect.signature(called)
     parameters = [_parameter(each) for each in signature.parameters.values() if each.name != "self"]
-    keywords = [each for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY]
+    keywords = [each for each in signature.parameters.values() if each.kind in (each.KEYWORD_ONLY, each.VAR_KEYWORD)]
     if keywords:
         parameters.insert(len(parameters) - len(keywords), "*")
     answer = "" if inspect.isclass(called) or signature.return_annotation is signature.empty else _answer(signature)
@@ -107,6 +128,8 @@ def _call(name: str, called: Any) -> str:
 def _parameter(parameter: inspect.Parameter) -> str:
     kind = "" if parameter.annotation is parameter.empty else f": {_spelled(parameter.annotation)}"
     default = "" if parameter.default is parameter.empty else f" = {_value(parameter.default)}"
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return f"**{parameter.name}"
     return f"{parameter.name}{kind}{default}"
 
 

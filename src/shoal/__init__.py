@@ -3,13 +3,18 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shoal.api.auth import BasicAuth, DigestAuth
+from shoal.api.form_encoding import FormFile
 from shoal.api.page import Page
+from shoal.api.reading.selecting import Element, Matches
+from shoal.api.reading.tables import Table
 from shoal.api.request import Request
 from shoal.api.routes import Route
 from shoal.api.scraper import Scraper
 from shoal.api.sitemap import Sitemap
 from shoal.api.webhook_signature import verify_webhook, webhook_secret
 from shoal.core.duration import Duration
+from shoal.core.task import Hop
 from shoal.core.version import __version__
 from shoal.errors import (
     BadScraper,
@@ -63,24 +68,30 @@ __all__ = [
     "BadTarget",
     "BadURL",
     "BadWebhook",
+    "BasicAuth",
     "BeingMoved",
     "CannotUnseal",
     "Client",
+    "DigestAuth",
     "Drop",
     "Duration",
+    "Element",
     "EngineBroken",
     "EngineError",
     "EngineFull",
     "EngineRefused",
     "EngineUnavailable",
+    "FormFile",
     "GatewayError",
     "GatewayUnavailable",
+    "Hop",
     "Job",
     "JobFailed",
     "JobItem",
     "JobUnfinished",
     "LeaseClient",
     "LeaseOptions",
+    "Matches",
     "NeedsAnotherLease",
     "NoStore",
     "Orchestrator",
@@ -97,6 +108,7 @@ __all__ = [
     "ShoalError",
     "Sitemap",
     "StartRefused",
+    "Table",
     "TooLate",
     "TorFailed",
     "UnknownJob",

@@ -335,6 +335,20 @@ def test_doctor_is_content_with_this_machine() -> None:
     assert not Path("shoal.db").exists(), "a doctor changes nothing"
 
 
+def test_doctor_and_a_check_find_source_addresses_that_are_not_here(empty_folder: Path) -> None:
+    settings = Path("shoal.toml")
+    settings.write_text('[exits.office]\nways = ["source://127.0.0.2", "source://203.0.113.7"]\n')
+    answer = shoal("doctor")
+    assert answer.returncode == 1
+    assert "source://203.0.113.7 (pool office): this machine does not have the address" in answer.stdout
+    assert "127.0.0.2" not in answer.stdout
+    checked = shoal("exits", "check", "203.0.113.7", "--url", "http://127.0.0.1:9/")
+    assert (checked.returncode, "Traceback" in checked.stderr) == (1, False)
+    assert "203.0.113.7  NO     this machine does not have the source address" in checked.stdout
+    settings.write_text('[exits.office]\nways = ["source://127.0.0.2"]\n')
+    assert "1 source address, all here" in shoal("doctor").stdout
+
+
 def test_doctor_says_what_fails_and_what_to_do(worked: str) -> None:
     assert "readable and writable, 1 run" in shoal("doctor").stdout
     for engine, words in (

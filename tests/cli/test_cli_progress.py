@@ -185,6 +185,8 @@ def test_the_summary_names_what_needs_attention() -> None:
     )
     assert "dead             2  (see `shoal dead list books-1`)" in text
     assert "limited or down  3 times, waited for" in text
+    once = summary(status_of(run_with(done=1, snoozes=1)), CommandLine(), seconds=5.0)
+    assert "limited or down  1 time, waited for" in once
     assert "2.5 MB in 13 requests" in text
     assert "(2.0 pages/s)" in text
     assert "expired" not in text

@@ -75,6 +75,12 @@ def test_try_shows_what_a_handler_yields_and_stores_nothing(counting: Site, file
     assert sorted(path.name for path in Path().iterdir()) == ["shop.py"], "no store, no file"
 
 
+def test_handlers_that_are_run_in_processes_of_their_own_can_be_tried(counting: Site, file: str) -> None:
+    Path(file).write_text(Path(file).read_text().replace("delay=0,", "delay=0, isolate=True,"))
+    answer = shoal("try", file, f"{counting.url}/7", "--to", "detail")
+    assert (answer.returncode, answer.stdout) == (0, '{"n": 7, "data": null}\n'), answer.stderr
+
+
 def test_try_shows_how_a_handler_fails(counting: Site, file: str) -> None:
     answer = shoal("try", file, f"{counting.url}/7", "--to", "wrong")
     assert answer.returncode == 1

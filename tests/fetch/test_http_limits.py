@@ -59,6 +59,21 @@ async def test_unusual_encodings(fetcher: HttpFetcher, coding: str, body: bytes,
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        ("Content-Encoding: gzip, deflate",),
+        ("Content-Encoding: gzip", "Content-Encoding: deflate"),
+        ("Content-Encoding: identity, gzip,", "content-encoding: ,Deflate"),
+    ],
+    ids=" | ".join,
+)
+async def test_several_encodings_in_one_line_or_in_several(fetcher: HttpFetcher, fields: tuple[str, ...]) -> None:
+    body = zlib.compress(gzip.compress(LONG, mtime=0))
+    async with server(answering(answer(body, *fields))) as port:
+        assert (await get(fetcher, port)).body == LONG
+
+
+@pytest.mark.parametrize(
     "body", [gzip.compress(LONG, mtime=0)[:-1], brotli.compress(LONG)[:-1], zlib.compress(LONG)[:-1], b"x"]
 )
 async def test_a_compressed_body_without_its_end_is_an_error(fetcher: HttpFetcher, body: bytes) -> None:

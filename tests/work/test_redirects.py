@@ -73,12 +73,18 @@ async def test_what_arrives_at_the_target(
 
 @pytest.mark.parametrize("kind", ENGINES)
 async def test_a_chain_goes_through_the_hands_of_several_workers(site: HostileSite, tmp_path: Path, kind: str) -> None:
-    """On every engine: no step is made twice, and each chain is one task from beginning to end."""
+    """On every engine: no step is made twice, each chain is one task from beginning to end, and all of it is told."""
+    scraper = Scraper("test", obey_robots=False, **SEVERAL)
+    scraper.page(lambda page: {"url": page.url, "history": [[hop.url, hop.status] for hop in page.history]})
     urls = [site.url(f"/redirect-to?url=/redirect-to?url=/site/9/p/{page}") for page in range(1, 9)]
     policy = Policy(delay=20, concurrency=4)
     async with emptied(kind, tmp_path) as store:
-        worked = await work_together(store, reader(**SEVERAL), urls, ways("direct"), workers=2, policy=policy)
+        worked = await work_together(store, scraper, urls, ways("direct"), workers=2, policy=policy)
     assert sorted(item["url"] for item in worked.items) == [site.url(f"/site/9/p/{page}") for page in range(1, 9)]
+    first, second = site.url("/redirect-to?url=/redirect-to?url="), site.url("/redirect-to?url=")
+    for item in worked.items:
+        path = item["url"].removeprefix(site.url(""))
+        assert item["history"] == [[first + path, 302], [second + path, 302]]
     assert set(site.log.counts().values()) == {1}
     assert (len(site.log), worked.counters.done, worked.counters.accepted) == (24, 8, 8)
     assert site.log.smallest_gap() >= 0.02

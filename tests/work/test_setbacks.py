@@ -17,6 +17,7 @@ import trustme
 
 from shoal.config.settings import Settings
 from shoal.core.outcome import Blame
+from shoal.fetch.own_network import has_default_route
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Gate, Response, Stage
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.open import open_engine
@@ -272,6 +273,22 @@ async def test_a_worker_that_is_online_again_goes_on(
     crawled = await result_of(engine)
     assert (len(crawled.items), crawled.counters.dead) == (20, 0)
     assert capsys.readouterr().out.count("worker.online") == 1
+
+
+async def test_sites_that_nothing_leads_to_do_not_stop_a_worker_whose_network_is_fine(
+    engine: SqliteEngine, site: HostileSite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is ever sent to these addresses: no connection can be made to a group (multicast)."""
+    if not has_default_route():
+        pytest.skip("nothing leads out of this machine: it is offline")
+    _serve_pages(site)
+    away = [f"http://224.0.0.{n}/" for n in range(1, 6)]
+    scraper = reader(attempts=1, site_down_after=0.3, obey_robots=False)
+    crawled = await crawl(engine, scraper, urls=[*away, *(site.url(f"/ok/{n}") for n in range(3))], timing=QUICK)
+    assert (len(crawled.items), crawled.counters.dead) == (3, 5), "and the run has ended"
+    reasons = [letter.reason.text for letter in await engine.reader.dead("run")]
+    assert all(reason.startswith("site down since ") and "not reachable" in reason for reason in reasons)
+    assert "worker.offline" not in capsys.readouterr().out
 
 
 # What they need

@@ -21,12 +21,16 @@ _MOST_DECORATORS = 50
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """One handler of a scraper. `label`: None = the default one. `thread`: it runs in a thread of its own."""
+    """One handler of a scraper. `label`: None = the default one. `thread`: it runs in a thread of its own.
+
+    `accept`: statuses besides 2xx that it is given; None = as the scraper says.
+    """
 
     scraper: str
     label: str | None
     function: Callable[[Page], Any]
     thread: bool = False
+    accept: tuple[int, ...] | None = None
 
     @property
     def title(self) -> str:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from shoal.api.accepted import accepted_statuses
+from shoal.api.auth import Credentials, credentials_by_origin
 from shoal.api.blocked import Blocked
+from shoal.api.request import Request
 from shoal.api.routes import Route
 from shoal.api.sitemap import Sitemap, sitemap_request
 from shoal.core.clock import millis
@@ -141,6 +144,19 @@ class OptionCheck:
             return Blocked.of(value)
         except ValueError as error:
             raise BadScraper(f"Scraper {self._scraper!r}: blocked cannot be used: {error}.") from None
+
+    def statuses(self, option: str, value: Any) -> tuple[int, ...]:
+        try:
+            return accepted_statuses(value)
+        except ValueError as error:
+            raise self._wrong(option, value, str(error)) from None
+
+    def auth(self, value: Any, start: Iterable[str | Request]) -> dict[str, Credentials]:
+        urls = [each if isinstance(each, str) else each.url for each in start]
+        try:
+            return credentials_by_origin(value, urls)
+        except ValueError as error:  # what was given is not shown: it may well be a password
+            raise BadScraper(f"Scraper {self._scraper!r}: auth must be {error}.") from None
 
     def headers(self, value: Mapping[str, str] | None) -> dict[str, str]:
         pairs = {} if value is None else value

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import msgspec
 from multidict import CIMultiDict
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from shoal.api.request import Request
-from shoal.api.targets import check_is_selector, given_urls, not_a_target
-from shoal.core.duration import Duration
+from shoal.api.allow import Allowed, url_filter
+from shoal.api.reading.forms import submit
+from shoal.api.reading.json_reading import json_text, search_json
+from shoal.api.reading.links import DOWNLOADED, FOLLOWED, References
+from shoal.api.reading.pseudo_elements import attribute
+from shoal.api.reading.selecting import Element, Selecting, bad_selector, select_nodes
+from shoal.api.reading.targets import check_is_selector, given_urls
+from shoal.api.request import Request, RequestOptions, TaskOptions
 from shoal.core.html.bounds import check_bounds, parse_html
-from shoal.core.task import Kind
+from shoal.core.task import Hop, Kind
 from shoal.core.url import NormalURL, Resolver
 from shoal.errors import BadScraper, BadURL
 
 if TYPE_CHECKING:
     from parsel import Selector, SelectorList
 
-    Node = LexborNode | Selector
+    Node = LexborNode | Element | Selector
     Target = str | Node | Iterable[Node]
+    Allowing = Allowed | Iterable[Allowed] | None
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 _DECLARED = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([a-z0-9_-]+)""").search
-_FOLLOWED = ("href", "src")
-_DOWNLOADED = ("src", "href", "data-src")
 
 
-class Page:
+class Page(Selecting):
     """One answer, as a handler sees it. Nothing is decoded or parsed before it is asked for.
 
     `url` is where the answer came from (after redirects), `depth` the number of links from the start (0 = start).
@@ -40,11 +42,12 @@ class Page:
     `refused` collects (href, reason) of links that `follow`, `links` and `download` met and that cannot be fetched.
     `unchanged`: True when the page says what it said at the scraper's last visit, in this run or any before; known
     where the scraper has `cache`, `every`, `changes` or `volatile`, or the request `every`.
+    `history`: the redirects that led here, each with `url`, `status` and `headers`; empty where a kept answer is used.
     """
 
     __slots__ = (
-        "_resolver", "_selector", "_text", "_tree",
-        "body", "data", "depth", "group", "headers", "refused", "request", "status", "unchanged", "url",
+        "_encoding", "_resolver", "_selector", "_text", "_tree",
+        "body", "data", "depth", "group", "headers", "history", "refused", "request", "status", "unchanged", "url",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +59,7 @@ class Page:
         headers: Mapping[str, str] | None = None,
         request: Request | None = None,
         depth: int = 0,
+        history: Sequence[Hop] = (),
     ) -> None:
         self.url = url
         self.body = body
@@ -65,9 +69,11 @@ class Page:
         self.data: Any = self.request.data
         self.group = self.request.group
         self.depth = depth
+        self.history = tuple(Hop(hop.url, hop.status, CIMultiDict(hop.headers)) for hop in history) if history else ()
         self.unchanged = False
         self.refused: list[tuple[str, str]] = []
         self._text: str | None = None
+        self._encoding = "utf-8"
         self._tree: LexborHTMLParser | None = None
         self._selector: Selector | None = None
         self._resolver: Resolver | None = None
@@ -93,34 +99,15 @@ class Page:
             if self._is_utf8():
                 self._text = self.body.removeprefix(_UTF8_MARK).decode()
             else:
-                from shoal.core.charsets.decoding import decode  # noqa: PLC0415 - seldom needed
+                from shoal.core.charsets.decoding import decode_as  # noqa: PLC0415 - seldom needed
 
-                self._text = decode(self.body, self.headers)
+                self._text, self._encoding = decode_as(self.body, self.headers)
         return self._text
 
-    def text(self, selector: str) -> str | None:
-        """The stripped text of the first match; None if nothing matches. For the source of the page, ask `html`."""
-        node = self.css_first(selector)
-        return None if node is None else node.text().strip()
-
-    def attr(self, selector: str, name: str) -> str | None:
-        """An attribute of the first match; None if nothing matches or it has no such attribute, "" if it is empty."""
-        node = self.css_first(selector)
-        return None if node is None else _attribute(node, name)
-
-    def css(self, selector: str) -> list[LexborNode]:
-        """All elements that match, in document order, as selectolax nodes."""
-        try:
-            return self._parsed().css(selector)
-        except (SelectolaxError, TypeError, UnicodeEncodeError) as error:
-            raise _bad_selector(selector) from error
-
-    def css_first(self, selector: str) -> LexborNode | None:
-        """The first element that matches, or None."""
-        try:
-            return self._parsed().css_first(selector)
-        except (SelectolaxError, TypeError, UnicodeEncodeError) as error:
-            raise _bad_selector(selector) from error
+    @property
+    def encoding(self) -> str:
+        """The charset that the body is read in, as Python calls it."""
+        return self._encoding if self.html is not None else ""
 
     def xpath(self, query: str) -> SelectorList[Selector]:
         """What an XPath finds, as parsel selectors. The page is parsed a second time for it, once."""
@@ -135,17 +122,16 @@ class Page:
         except ValueError as error:
             raise BadScraper(f"{query!r} is not valid XPath: {error}.") from error
 
-    def json(self) -> Any:
-        """The body as JSON. Raises ValueError with the start of the body if it is something else."""
+    def json(self, path: str | None = None) -> Any:
+        """The body as JSON; `path`: what is there in it, as `"a.b[*].c"` (JMESPath), None if nothing is.
+
+        Raises ValueError with the start of the body if it is something else.
+        """
         try:
-            return msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            text = self.html
-        try:
-            return json.loads(text)  # knows NaN and lone surrogates, which the fast decoder refuses
-        except ValueError as error:
-            start = text.strip()[:80] or "(nothing)"
-            raise ValueError(f"{self.url} is not JSON ({error}); it begins with {start!r}.") from None
+            value = msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = json_text(self.html, self.url)  # knows NaN and lone surrogates, which the fast decoder refuses
+        return search_json(value, path)
 
     # Going on from here
 
@@ -154,52 +140,66 @@ class Page:
         what: Target,
         to: str | None = None,
         *,
-        data: Any = None,
-        group: str | None = None,
-        priority: int | None = None,
-        lane: str | None = None,
-        ttl: Duration | None = None,
-        dedup: bool = True,
+        allow: Allowing = None,
+        deny: Allowing = None,
+        **options: Unpack[RequestOptions],
     ) -> list[Request]:
         """Requests for what `what` points at, each address once, to be read by the handler `to` (None = the default).
 
-        `what`: a CSS selector, a node (of `css` or `xpath`), or an iterable of nodes. For URLs there is `follow_url`;
-        what looks like one here is a BadScraper.
+        `what`: a CSS selector, a node (of `css`, `select` or `xpath`), or an iterable of nodes. A selector that ends
+        with `::attr(data-url)` says where the address stands. For URLs there is `follow_url`; what looks like one here
+        is a BadScraper.
         Links that lead nowhere by intent (`#top`, `javascript:`, `mailto:`, …) are passed over; broken ones are noted
-        in `refused`. The other arguments are those of Request; `group` None = that of this page.
+        in `refused`. `allow`, `deny`: of these, only those within or not within, as for the scraper.
+        `options`: those of Request: data, group, priority, lane, ttl, dedup, every, method, headers, body, json, form,
+        cookies, timeout, accept, redirects. `group` None = that of this page.
         """
-        return [
-            Request(NormalURL(url), to, data, group, priority, lane, ttl, "GET", None, None, dedup)
-            for url in self._resolved(self._said_by_target("follow", what, _FOLLOWED))
-        ]
+        return self._requests(self._said_by_target("follow", what, FOLLOWED), to, allow, deny, options)
 
     def follow_url(
         self,
         url: str | Iterable[str],
         to: str | None = None,
         *,
-        data: Any = None,
-        group: str | None = None,
-        priority: int | None = None,
-        lane: str | None = None,
-        ttl: Duration | None = None,
-        dedup: bool = True,
+        allow: Allowing = None,
+        deny: Allowing = None,
+        **options: Unpack[RequestOptions],
     ) -> list[Request]:
         """Requests for a URL or an iterable of URLs, which may be relative to this page; otherwise as `follow`.
 
         A text that looks like a selector or XPath is a BadScraper; inside an iterable every text is a URL.
         """
-        return [
-            Request(NormalURL(found), to, data, group, priority, lane, ttl, "GET", None, None, dedup)
-            for found in self._resolved(given_urls("follow_url", url))
-        ]
+        return self._requests(given_urls("follow_url", url), to, allow, deny, options)
+
+    def form(
+        self,
+        selector: str | None = None,
+        values: Mapping[str, Any] | None = None,
+        *,
+        button: str | Literal[False] | None = None,
+        to: str | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> Request:
+        """A request that submits a form of this page, with its own fields, as a browser would.
+
+        `selector`: of the form, or of something in it (None = the only one, or the only one that has the fields of
+        `values`). `values`: what to fill in, by name: a text or number, a list, a FormFile, True (a box is checked) or
+        False and None (not sent); fields that the form does not have are added. `button`: a selector of the one that is
+        pressed (None = the first, as by the Enter key; False = none). `options`: as in `follow`, without what the
+        form says itself.
+        Raises ValueError if there is no such form or button.
+        """
+        sent = submit(self, self._resolving(), selector, values or {}, button)
+        headers = {**(options.get("headers") or {}), **(sent.headers or {})}
+        request = Request(NormalURL(sent.url), to, **options)
+        return msgspec.structs.replace(request, method=sent.method, body=sent.body, headers=headers or None)
 
     def download(self, what: Target, *, name: str | None = None, group: str | None = None) -> list[Request]:
         """Requests that store files: what `what` (as in `follow`) points at by `src`, `href` or `data-src`.
 
         `name`: what to call the file; None = after its URL. It travels as `data["name"]` of the request.
         """
-        return _files(self._resolved(self._said_by_target("download", what, _DOWNLOADED)), name, group)
+        return _files(self._resolved(self._said_by_target("download", what, DOWNLOADED)), name, group)
 
     def download_url(
         self, url: str | Iterable[str], *, name: str | None = None, group: str | None = None
@@ -209,52 +209,44 @@ class Page:
 
     def links(self, selector: str = "a[href]") -> list[str]:
         """The absolute, normalised URLs that the matching elements point at, each once, in document order."""
-        return self._resolved(self._said_by_target("links", selector, _FOLLOWED))
+        return self._resolved(self._said_by_target("links", selector, FOLLOWED))
 
-    def _resolved(self, references: Iterable[str]) -> list[str]:
+    def url_for(self, href: str | None) -> str | None:
+        """The absolute, normalised URL of a reference on this page; None = it is None, or nothing that can be fetched
+        (broken, `mailto:`, …)."""
+        try:
+            return None if href is None else str(self._resolving().join(href))
+        except BadURL:
+            return None
+
+    def _requests(
+        self, references: Iterable[str], to: str | None, allow: Allowing, deny: Allowing, options: RequestOptions
+    ) -> list[Request]:
+        urls = self._resolved(references)
+        if allow is not None or deny is not None:
+            wanted = url_filter(allow, deny)
+            urls = [url for url in urls if wanted(url)]
+        if options:
+            return [Request(NormalURL(url), to, **options) for url in urls]
+        return [Request(NormalURL(url), to) for url in urls]
+
+    def _resolving(self) -> Resolver:
         if self._resolver is None:
             self._resolver = Resolver(self._address_of_links())
-        found, broken = self._resolver.join_all(references)
+        return self._resolver
+
+    def _resolved(self, references: Iterable[str]) -> list[str]:
+        found, broken = self._resolving().join_all(references)
         self.refused += broken
         return found
 
     def _said_by_target(self, method: str, what: Target, attributes: tuple[str, ...]) -> Iterable[str]:
         """What is written in the links, before it is resolved."""
-        if isinstance(what, str):
-            check_is_selector(method, what)
-            return self._said_by(self.css(what), attributes)
-        if isinstance(what, LexborNode):
-            return self._said_by((what,), attributes)
-        if hasattr(type(what), "attrib") and not isinstance(what, list):
-            return _said_by_selector(what, attributes)
-        if isinstance(what, Iterable):
-            return chain.from_iterable(self._said_by_node(method, node, attributes) for node in what)
-        raise not_a_target(method, what)
-
-    def _said_by_node(self, method: str, node: Any, attributes: tuple[str, ...]) -> Iterable[str]:
-        if isinstance(node, LexborNode):
-            return self._said_by((node,), attributes)
-        if hasattr(type(node), "attrib"):
-            return _said_by_selector(node, attributes)
-        raise not_a_target(method, node)
-
-    def _said_by(self, nodes: Iterable[LexborNode], attributes: tuple[str, ...]) -> list[str]:
-        first = attributes[0]
-        said = []
-        for node in nodes:
-            href = node.attributes.get(first)
-            if href is None or href[:5] == "data:":
-                href = self._second_choice(node, attributes)
-            if href is not None:
-                said.append(href)
-        return said
-
-    def _second_choice(self, node: LexborNode, attributes: tuple[str, ...]) -> str | None:
-        """The first of the attributes that says something; placeholders (`data:`) only if nothing else does."""
-        said = [value for name in attributes if (value := _attribute(node, name)) is not None]
-        if not said:
-            self.refused.append((f"<{node.tag}>", f"it has no {' or '.join(attributes)}"))
-        return next((value for value in said if value and value[:5] != "data:"), said[0] if said else None)
+        references = References(method, attributes, self.refused)
+        if not isinstance(what, str):
+            return references.of(what)
+        check_is_selector(method, what)
+        return self.css(what) if "::" in what else references.of_nodes(self._nodes(what))
 
     def _address_of_links(self) -> str:
         """What relative links are relative to: <base href>, if the page is HTML and has a usable one."""
@@ -266,11 +258,28 @@ class Page:
         if declared is None:
             return address
         try:
-            return NormalURL(Resolver(address).join(_attribute(declared, "href") or ""))
+            return NormalURL(Resolver(address).join(attribute(declared, "href") or ""))
         except BadURL:
             return address
 
     # Decoding and parsing
+
+    def _root(self) -> LexborNode:
+        root = self._parsed().root
+        assert root is not None  # noqa: S101 - the parser makes one for every text
+        return root
+
+    def _page_of_it(self) -> Page:
+        return self
+
+    def _nodes(self, selector: str) -> list[LexborNode]:
+        return select_nodes(self._parsed(), selector)
+
+    def _node(self, selector: str) -> LexborNode | None:
+        try:
+            return self._parsed().css_first(selector)
+        except (SelectolaxError, TypeError, UnicodeEncodeError) as error:
+            raise bad_selector(selector) from error
 
     def _parsed(self) -> LexborHTMLParser:
         if self._tree is None:
@@ -298,31 +307,6 @@ def _decodes(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _attribute(node: LexborNode, name: str) -> str | None:
-    attributes = node.attributes
-    value = attributes.get(name)
-    return "" if value is None and name in attributes else value
-
-
-def _said_by_selector(selector: Any, attributes: tuple[str, ...]) -> list[str]:
-    """What a parsel selector points at: itself if it is text (`//a/@href`), else the first of the attributes."""
-    if isinstance(selector.root, str):
-        return [selector.root]
-    return [selector.attrib[name] for name in attributes if name in selector.attrib][:1]
-
-
-def _bad_selector(selector: object) -> BadScraper:
-    hint = ""
-    if isinstance(selector, str):
-        if "::text" in selector:
-            hint = f" For the text, ask page.text({selector.replace('::text', '')!r})."
-        elif "::attr" in selector:
-            hint = " For an attribute, ask page.attr(selector, name)."
-        elif selector.startswith(("/", "(")):
-            hint = " For XPath, ask page.xpath(…)."
-    return BadScraper(f"{selector!r} is not a valid CSS selector.{hint}")
 
 
 def _files(urls: list[str], name: str | None, group: str | None) -> list[Request]:

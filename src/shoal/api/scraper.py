@@ -6,11 +6,12 @@ import difflib
 import inspect
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from shoal.api.allow import Allowance, Allowed
+from shoal.api.allow import Allowed, url_filter
+from shoal.api.auth import Auth
 from shoal.api.handler import Handler, defined_at, name_of
 from shoal.api.options import LaneOptions, OptionCheck
 from shoal.api.page import Page
@@ -22,7 +23,7 @@ from shoal.core.clock import SystemClock, millis
 from shoal.core.duration import Duration
 from shoal.core.lanes import BROWSER_LANE, BULK_LANE, known_lanes
 from shoal.core.site_key import SiteKeys
-from shoal.core.task import DEFAULT_POOL, Policy
+from shoal.core.task import DEFAULT_POOL, REDIRECTS, Extra, Policy
 from shoal.core.url import site_of
 from shoal.errors import BadScraper
 
@@ -74,11 +75,18 @@ class Scraper:
     otherwise ("host"). Scrapers that visit the same place should say the same.
     `lane`: where pages wait (None = "browser" with `browser`, else "bulk"). `lanes`: options per lane.
     `max_depth`: most links from the start that a page may be away (None = any). `allow`: where pages may be: host names
-    (subdomains included), host/path prefixes, compiled patterns (None = anywhere). Neither applies to downloads.
+    (subdomains included), host/path prefixes, compiled patterns (None = anywhere). `deny`: where they may not be, said
+    in the same way. None of these applies to downloads.
     `routes`: rules by host, path or pattern that say where a page waits, how long it is worth fetching, how soon, and
     at what pace, and by which exits; the first that matches decides, and those of the settings come before these.
     `results_ttl`: how long items are kept after the run (None = until deleted).
     `max_bytes`: largest body that is read, after decompression (32 MiB). `headers`: sent with every request.
+    `auth`: a pair `("user", "password")` (HTTP Basic) or a `DigestAuth`, for the origins of `start` and for no other;
+    or a mapping of hosts to these (https alone, unless it says `http://…`).
+    `accept`: statuses besides 2xx whose answers are handed to the handler, as `[404, 410]`; a rate limit stays one
+    (429, 503 with Retry-After, and what is `blocked`). `redirects`: they are followed; else they are handed to the
+    handler (True). `meta_refresh`: a page that sends its visitors on by `<meta http-equiv="refresh">` within 10 seconds
+    is followed like a redirect (False).
     `blocked`: what else means a rate limit, besides 429: statuses (403), and patterns of pages ("are you a robot").
     `max_rate_limits`: a page that is limited so often in a row, while others of its site are answered, is given up (5).
     `site_down_after`: a site that is down costs its pages nothing but time; those that are tried after it was down for
@@ -117,10 +125,15 @@ class Scraper:
         lanes: Mapping[str, LaneOptions] | None = None,
         max_depth: int | None = None,
         allow: Iterable[Allowed] | None = None,
+        deny: Iterable[Allowed] | None = None,
         routes: Iterable[Route] = (),
         results_ttl: Duration | None = None,
         max_bytes: int = 32 * 1024 * 1024,
         headers: Mapping[str, str] | None = None,
+        auth: Auth | None = None,
+        accept: Collection[int] = (),
+        redirects: bool = True,
+        meta_refresh: bool = False,
         blocked: Iterable[int | str] = (),
         max_rate_limits: int = 5,
         site_down_after: Duration = 6 * 3600.0,
@@ -155,7 +168,7 @@ class Scraper:
         self.lane = None if lane is None else check.one_of("lane", lane, known_lanes(self.lanes))
         self.page_lane = self.lane or (BROWSER_LANE if self.browser else BULK_LANE)
         self.max_depth = None if max_depth is None else check.count("max_depth", max_depth, least=0)
-        self.allow = None if allow is None else Allowance([allow] if isinstance(allow, str | re.Pattern) else allow)
+        self.allow = None if allow is None and deny is None else url_filter(allow, deny)
         self.site = check.one_of("site", site, ("host", "domain"))
         self.own_routes = check.routes(routes)
         self.routes: Routes | None = None
@@ -164,6 +177,10 @@ class Scraper:
         self.results_ttl = None if results_ttl is None else check.seconds("results_ttl", results_ttl, positive=True)
         self.max_bytes = check.count("max_bytes", max_bytes, least=1)
         self.headers = check.headers(headers)
+        self.auth = check.auth(auth, self.start_urls)
+        self.accept = check.statuses("accept", accept)
+        self.redirects = check.flag("redirects", redirects)
+        self.meta_refresh = check.flag("meta_refresh", meta_refresh)
         self.blocked = check.blocked(blocked)
         self.max_rate_limits = check.count("max_rate_limits", max_rate_limits, least=1)
         self.site_down_after = check.seconds("site_down_after", site_down_after)
@@ -181,18 +198,24 @@ class Scraper:
     def page(self, label: H, /) -> H: ...
 
     @overload
-    def page(self, label: str | None = None, /, *, thread: bool = False) -> Callable[[H], H]: ...
+    def page(
+        self, label: str | None = None, /, *, thread: bool = False, accept: Collection[int] | None = None
+    ) -> Callable[[H], H]: ...
 
-    def page(self, label: H | str | None = None, /, *, thread: bool = False) -> H | Callable[[H], H]:
+    def page(
+        self, label: H | str | None = None, /, *, thread: bool = False, accept: Collection[int] | None = None
+    ) -> H | Callable[[H], H]:
         """Make a function the handler for a label: `@x.page("detail")`, or the default one: `@x.page`.
 
         The function takes one Page and is given back unchanged. A label has one handler; a second is refused.
         `thread`: it runs in a thread of its own, because it blocks for long: it computes, or it asks a library that
         knows no `await`. Several run at once; what they share is theirs to guard.
+        `accept`: statuses besides 2xx that this handler is given, instead of those of the scraper.
         """
+        accepted = None if accept is None else OptionCheck(self.name).statuses("accept", accept)
         if label is None or isinstance(label, str):
-            return lambda function: self._add(label, function, thread=thread)
-        return self._add(None, label, thread=thread)
+            return lambda function: self._add(label, function, thread=thread, accept=accepted)
+        return self._add(None, label, thread=thread, accept=accepted)
 
     def start(self, function: S) -> S:
         """Make a function say how to begin: it yields Requests, URLs or Sitemaps. Given back unchanged.
@@ -226,7 +249,7 @@ class Scraper:
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(map(repr, known)) or 'no labelled ones'}."
         raise BadScraper(f"Scraper {self.name!r} has no handler {label!r}; {hint}")
 
-    def _add(self, label: str | None, function: H, *, thread: bool) -> H:
+    def _add(self, label: str | None, function: H, *, thread: bool, accept: tuple[int, ...] | None) -> H:
         shown = "the default handler" if label is None else f"the handler {label!r}"
         if not callable(function):
             raise BadScraper(f"Scraper {self.name!r}: @page is put on a function, not on {function!r}.")
@@ -246,7 +269,7 @@ class Scraper:
                 f"Scraper {self.name!r}: {shown}, {name_of(function)} ({defined_at(function)}), is async and cannot "
                 "have thread=True; make it a plain `def`, or leave thread=True away."
             )
-        self.handlers[label] = Handler(self.name, label, function, thread)
+        self.handlers[label] = Handler(self.name, label, function, thread, accept)
         return function
 
     # How it begins
@@ -356,8 +379,17 @@ class Scraper:
         return self.changes or self.cache is not None or self.every is not None or bool(self.volatile)
 
     def allowed(self, url: str) -> bool:
-        """Whether a page at this normalised URL is within `allow`."""
+        """Whether a page at this normalised URL is within `allow` and not within `deny`."""
         return self.allow is None or self.allow(url)
+
+    def accepts(self, status: int, handler: str | None, extra: Extra) -> bool:
+        """Whether an answer that is not 2xx is for the handler of this label, by what the request says, the handler,
+        or the scraper, in this order."""
+        if status in REDIRECTS and not (self.redirects if extra.follow is None else extra.follow):
+            return True
+        found = self.handlers.get(handler)
+        own = None if found is None else found.accept
+        return status in (extra.accept if extra.accept is not None else self.accept if own is None else own)
 
     def site_of(self, url: str) -> str:
         """The site of a normalised URL: what politeness is keyed by."""

@@ -56,22 +56,25 @@ class Snoozed(msgspec.Struct, frozen=True, tag="snooze"):
 
     `aside`: how long the task itself waits; where that is longer than its slot, another task of the site, if there is
     one, is the next to try. `penalty` is the number of rate limits in a row that the slot has now seen. With `wait`,
-    `penalty` and `aside` 0 this is how a lease is given back. `url` and `extra` replace those of the task: the next
-    step of a redirect, or what it remembers of its setbacks.
+    `penalty` and `aside` 0 this is how a lease is given back. `extra` replaces that of the task, with what it remembers
+    of its setbacks and of the way that redirects have led it.
     """
 
     wait: Millis = 0
     penalty: int = 0
     reason: Reason | None = None
-    url: str | None = None
     extra: Extra | None = None
     aside: Millis = 0
 
 
 class Dead(msgspec.Struct, frozen=True, tag="dead"):
-    """The task will not be tried again and becomes a dead letter."""
+    """The task will not be tried again and becomes a dead letter.
+
+    `extra` replaces that of the task: one that is requeued begins anew, and remembers none of its setbacks.
+    """
 
     reason: Reason
+    extra: Extra | None = None
 
     @property
     def attempts(self) -> int:

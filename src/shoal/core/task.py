@@ -5,6 +5,7 @@ Those that come in thousands are kept from the garbage collector (`gc=False`): v
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -111,6 +112,18 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tasks that the run may have in all; workers refuse links beyond, to about a twentieth of it. 0 = no limit."""
 
 
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""Statuses of answers that lead elsewhere, if they say where."""
+
+
+class Hop(msgspec.Struct, frozen=True):
+    """One redirect that was followed: from where, with which status, and what its answer said (cookies left out)."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str] = {}
+
+
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parts of a task that most tasks do not have. The frontier carries them and never looks inside."""
 
@@ -137,6 +150,14 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     """How often in a row it was rate limited."""
     set_back_since: Moment = 0
     """When its site first failed it, by a rate limit or because it was down; 0 = not yet."""
+    timeout: Millis | None = None
+    """Most time for its request; None = as the scraper says."""
+    accept: tuple[int, ...] | None = None
+    """Statuses that are handed to the handler besides 2xx; None = as the handler or the scraper says."""
+    follow: bool | None = None
+    """Whether redirects are followed; None = as the scraper says."""
+    history: tuple[Hop, ...] = ()
+    """The redirects to other sites that led here."""
 
 
 NO_EXTRA = Extra()

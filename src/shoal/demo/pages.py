@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from shoal.demo.grocer import Card
 
+PER_API_PAGE = 4
 LAST_PAGE = -(-len(BOOKS) // PER_PAGE)
 _STYLE = """
 body{font:16px/1.5 Georgia,serif;color:#233;background:#fbf9f4;max-width:60rem;margin:0 auto;padding:1rem}
@@ -23,10 +25,10 @@ footer{margin-top:2rem;border-top:1px solid #ccc;font-size:.85rem}
 """
 
 
-def _layout(title: str, content: str) -> str:
+def _layout(title: str, content: str, head: str = "") -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body>\n"
+        f"<style>{_STYLE}</style>{head}</head><body>\n"
         '<header><strong>The Shoal Bookshop</strong><nav><a class="home" href="/">Books</a>'
         '<a class="deals" href="/deals/">Deals</a><a class="search" href="/search">Groceries</a></nav></header>\n'
         f"<main>\n{content}\n</main>\n"
@@ -74,7 +76,40 @@ def book_page(book: Book, *, deal: bool = False) -> str:
         f'<p class="author">{escape(book.author)}</p>{price}{was}<p class="stock">{stock}</p>'
         f'<p class="category">{escape(book.category)}</p>'
         f'<div class="description"><p>{escape(book.description)}</p></div></article>',
+        _for_machines(book, deal_price(book) if deal else book.price),
     )
+
+
+def _for_machines(book: Book, price: str) -> str:
+    """The book as JSON-LD and OpenGraph."""
+    stock = "InStock" if book.stock else "OutOfStock"
+    offer = {
+        "@type": "Offer",
+        "price": price[1:],
+        "priceCurrency": "GBP",
+        "availability": f"https://schema.org/{stock}",
+    }
+    product = {
+        "@context": "https://schema.org",
+        "@type": ["Product", "Book"],
+        "name": book.title,
+        "author": {"@type": "Person", "name": book.author},
+        "offers": offer,
+    }
+    written = json.dumps(product).replace("<", "\\u003c")
+    return (
+        f'<script type="application/ld+json">{written}</script>'
+        f'<meta property="og:title" content="{escape(book.title)}">'
+        f'<meta property="og:image" content="/covers/{book.number}.png">'
+    )
+
+
+def books_as_json(category: str | None, page: int) -> dict[str, object]:
+    """What the API says: one page of the books of a category (None = of all), and how many pages there are."""
+    found = [book for book in BOOKS if category in (None, book.category)]
+    shown = found[(page - 1) * PER_API_PAGE : page * PER_API_PAGE]
+    books = [{"title": book.title, "price": {"amount": book.price[1:], "currency": "GBP"}} for book in shown]
+    return {"books": books, "page": page, "pages": -(-len(found) // PER_API_PAGE)}
 
 
 def search_page(query: str, zipcode: str, cards: Iterable[Card]) -> str:

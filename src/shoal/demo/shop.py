@@ -53,6 +53,8 @@ class DemoShop:
                 web.get(r"/page/{page:[1-9]\d{0,3}}", self._listing),
                 web.get("/books/{slug}", self._book),
                 web.get(r"/covers/{number:[1-9]\d{0,3}}.png", self._cover),
+                web.post("/api/books", self._api),
+                web.get("/moved/{slug}", self._moved),
                 web.get("/deals/", self._deals),
                 web.get("/deals/{slug}", self._deals),
                 web.get("/search", self._search),
@@ -103,6 +105,17 @@ class DemoShop:
     async def _book(self, request: web.Request) -> web.Response:
         found = [book for book in BOOKS if book.slug == request.match_info["slug"]]
         return _html(pages.book_page(found[0])) if found else _missing()
+
+    async def _moved(self, request: web.Request) -> web.Response:
+        return web.Response(status=301, headers={"Location": f"/books/{request.match_info['slug']}"})
+
+    async def _api(self, request: web.Request) -> web.Response:
+        try:
+            asked = await request.json()
+            category, page = asked.get("category"), int(asked.get("page", 1))
+        except (ValueError, TypeError, AttributeError):
+            return web.json_response({"error": 'send an object such as {"category": "Mystery", "page": 1}'}, status=400)
+        return web.json_response(pages.books_as_json(category, max(page, 1)))
 
     async def _cover(self, request: web.Request) -> web.Response:
         number = int(request.match_info["number"])

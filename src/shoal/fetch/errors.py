@@ -15,6 +15,7 @@ from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from shoal.core.outcome import Blame
 from shoal.fetch.guard.rules import NOT_PUBLIC
 from shoal.fetch.guard.sockets import FORBIDDEN
+from shoal.fetch.own_network import has_default_route
 from shoal.fetch.protocol import FetchError, Stage
 
 _OF_SOCKS = (ProxyConnectionError, ProxyError, ProxyTimeoutError)
@@ -70,7 +71,10 @@ def translated(error: Exception, total: float | None, patience: float, connect: 
 
 
 def _stage(error: OSError) -> Stage:
-    if error.errno in (errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH):
+    """Where nothing leads to this one target, although something leads out, it is the target that is away."""
+    if error.errno == errno.ENETDOWN:
+        return Stage.NETWORK
+    if error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH) and not has_default_route():
         return Stage.NETWORK
     return Stage.CONNECTION if isinstance(error, aiohttp.ClientConnectorError) else Stage.ANSWER
 

@@ -24,7 +24,7 @@ from shoal.gateway.limits.keys import Scope as KeyScope
 from shoal.gateway.limits.retry_spread import LOOKS, SUBMISSIONS, RetrySpread
 from shoal.gateway.metrics import Metrics
 from shoal.gateway.perimeter.caller import ClientGone, caller_of
-from shoal.gateway.perimeter.perimeter import AdmittedRequest, Destination, Perimeter
+from shoal.gateway.perimeter.perimeter import ROUTE, AdmittedRequest, Destination, Perimeter
 from shoal.gateway.perimeter.unread_answers import RoomFor, check_room
 from shoal.gateway.perimeter.visitors import Visitors
 from shoal.gateway.service import GatewayService
@@ -61,12 +61,12 @@ class Gateway:
         self._files = None if options.static is None else Files(directory=options.static, html=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = OTHER
+        route, caller = OTHER, caller_of(scope)
         try:
             entry = await self._perimeter.enter(scope)
             route, answering = self._fast(entry, scope, receive)
             if answering is None:
-                await self._elsewhere(entry, scope, receive, self._counting(send, heard=caller_of(scope).heard))
+                await self._elsewhere(entry, scope, receive, self._counting(send, heard=caller.heard))
                 return
             answer = await answering
             check_room(self._room_for, answer.body)
@@ -78,12 +78,12 @@ class Gateway:
             log.exception(log_events.GATEWAY_FAILED, route=route)
             answer = broken().answer()
         self._metrics.count(route, answer.status)
-        await send_answer(send, answer, None if caller_of(scope).heard else receive)
+        await send_answer(send, answer, None if caller.heard else receive)
 
     def _fast(self, entry: AdmittedRequest, scope: Scope, receive: Receive) -> tuple[str, Awaitable[Answer] | None]:
         """Who answers, if the request is for a fast route, and what the route is called in figures."""
         path, method = entry.path, entry.method
-        if entry.destination is not Destination.ROUTE:
+        if entry.destination is not ROUTE:
             return OTHER, None
         first, _, rest = path[1:].partition("/")
         if rest and "/" not in rest and first in ("results", "jobs"):
@@ -123,7 +123,7 @@ class Gateway:
         except (ClientGone, Problem):
             raise
         except Exception:
-            if entry.destination is not Destination.ROUTE:
+            if entry.destination is not ROUTE:
                 raise
             # FastAPI has logged and answered it, and raises it once more
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from shoal.api.accepted import accepted_statuses
 from shoal.api.request import Request
+from shoal.api.request_body import Written, written
 from shoal.api.routes import MOST_PRIORITY
 from shoal.core.clock import Millis, millis
 from shoal.core.duration import seconds_from
@@ -188,6 +190,9 @@ def to_request(task: Task, secrets: SecretBox) -> Request:
         body=extra.body,
         kind=extra.kind,
         every=None if extra.every is None else extra.every / 1000,
+        timeout=None if extra.timeout is None else extra.timeout / 1000,
+        accept=extra.accept,
+        redirects=extra.follow,
     )
 
 
@@ -201,6 +206,24 @@ def _every(request: Request, scraper: Scraper) -> Millis:
     if request.kind is Kind.FILE:
         raise BadScraper(f"{_asks(request, scraper)} as a file, with every={request.every!r}; that is for pages.")
     return _duration("every", request.every, request, scraper)
+
+
+def _timeout(request: Request, scraper: Scraper) -> Millis:
+    """Not longer than the scraper's: by that it is known when a request of a dead worker is surely over."""
+    asked = _duration("timeout", request.timeout, request, scraper)
+    if asked > millis(scraper.timeout):
+        raise BadScraper(
+            f"{_asks(request, scraper)} with timeout={request.timeout!r}, which is longer than the "
+            f"{scraper.timeout:g} s of the scraper; raise that, and let requests that are in a hurry have less."
+        )
+    return asked
+
+
+def _accept(request: Request, scraper: Scraper) -> tuple[int, ...]:
+    try:
+        return accepted_statuses(request.accept)
+    except ValueError as error:
+        raise BadScraper(f"{_asks(request, scraper)} with accept={request.accept!r}; it must be {error}.") from None
 
 
 def _duration(option: str, value: object, request: Request, scraper: Scraper) -> Millis:
@@ -245,41 +268,55 @@ def _is_plain(request: Request) -> bool:
         and request.body is None
         and request.kind is _PAGE
         and request.every is None
+        and request.json is None
+        and request.form is None
+        and request.cookies is None
+        and request.timeout is None
+        and request.accept is None
+        and request.redirects is None
     )
 
 
-def _unstorable(request: Request, group: str | None) -> str | None:
+def _unstorable(sent: Written, label: str | None, group: str | None) -> str | None:
     """Why no store can hold what a request has besides its URL, as far as that is text; None = each can."""
-    for what, text in (("group", group), ("label", request.to)):
+    for what, text in (("group", group), ("label", label)):
         if isinstance(text, str) and (problem := text_problem(text)) is not None:
             return f"its {what} cannot be stored: {problem}"
-    if isinstance(request.method, str) and not is_method(request.method):
-        return f"{request.method[:20]!r} is no method of a request"
-    if isinstance(request.body, bytes | str) and len(request.body) > MAX_BODY:
-        return f"its body is {len(request.body):,} long and {MAX_BODY:,} is the limit"
-    if request.headers and all(isinstance(word, str) for pair in request.headers.items() for word in pair):
-        return headers_problem(request.headers)
+    if not is_method(sent.method):
+        return f"{sent.method[:20]!r} is no method of a request"
+    if sent.body is not None and len(sent.body) > MAX_BODY:
+        return f"its body is {len(sent.body):,} long and {MAX_BODY:,} is the limit"
+    if sent.headers and all(isinstance(word, str) for pair in sent.headers.items() for word in pair):
+        return headers_problem(sent.headers)
     return None
 
 
 def _extra(request: Request, scraper: Scraper, group: str | None, *, guarded: bool) -> Extra | str:
     """What most requests do not have, as every store will give it back; or why no store can hold it. Raises BadScraper
-    for what JSON cannot express."""
-    if (problem := _unstorable(request, group)) is not None:
+    for what cannot be sent, or what JSON cannot express."""
+    try:
+        sent = written(request)
+    except UnicodeError:
+        return f"it cannot be stored: {HALF}"
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BadScraper(f"{_asks(request, scraper)} in a way that cannot be sent: {error}.") from error
+    if (problem := _unstorable(sent, request.to, group)) is not None:
         return problem
-    body = request.body
     try:
         if request.data is not None and (problem := _data_problem(request, scraper)) is not None:
             return f"its data cannot be stored: {problem}"
         extra = Extra(
             data=request.data,
             group=group,
-            method=request.method.upper(),
-            headers=dict(request.headers) if request.headers else None,
-            body=body.encode() if isinstance(body, str) else body,
+            method=sent.method,
+            headers=sent.headers,
+            body=sent.body,
             kind=request.kind,
             guarded=guarded,
             every=None if request.every is None else _every(request, scraper),
+            timeout=None if request.timeout is None else _timeout(request, scraper),
+            accept=None if request.accept is None else _accept(request, scraper),
+            follow=request.redirects,
         )
         return _as_stored(_stored(extra))
     except UnicodeError:  # a page may have such text, and nobody is to blame

@@ -23,7 +23,7 @@ _URL_LINE = re.compile(r"https?://\S+", re.IGNORECASE).fullmatch
 _STEP = 2**17
 _HEAD = 1024
 _GZIP = b"\x1f\x8b"
-_DECLARED = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
+_DECLARED = re.compile(rb"""encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 _ASCII_LIKE = re.compile(
     r"(us-)?ascii|iso-?8859-?\d+|latin-?1|windows-\d+|cp\d+|koi8-[ru]|gb\d+|gbk|big5|euc-\w+|shift_jis", re.IGNORECASE
 )
@@ -160,7 +160,7 @@ class _Content:
         if self._blank:
             text = text.lstrip()
             self._blank = not text
-        return self._form.feed(text.encode("utf-8", "replace")) if text else []
+        return self._form.feed(text.encode("utf-8", "replace"), last=last) if text or last else []
 
     def close(self) -> list[SitemapEntry]:
         return self._form.close()
@@ -193,7 +193,8 @@ def _encoding(head: bytes) -> tuple[str, bytes]:
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding, mark
-    declared = _DECLARED.search(head)
+    _, _, declaration = head[: 2 * _HEAD].partition(b"<?xml")
+    declared = _DECLARED.search(declaration.partition(b">")[0])
     name = declared[1].decode() if declared else ""
     if not _ASCII_LIKE.fullmatch(name):
         return "utf-8", b""
@@ -213,7 +214,7 @@ class _Lines:
         self._number = 0
         self._begun = False
 
-    def feed(self, data: bytes) -> list[SitemapEntry]:
+    def feed(self, data: bytes, *, last: bool = False) -> list[SitemapEntry]:
         *lines, self._carry = (self._carry + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         if len(self._carry) > LONGEST_LINE:
             raise _no_list()

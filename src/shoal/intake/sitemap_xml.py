@@ -7,6 +7,7 @@ are declared, before anything could be made of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urljoin
@@ -15,9 +16,14 @@ from xml.parsers import expat
 MOST_NESTED = 32
 MOST_TROUBLES = 100
 LONGEST_TAG = 2**20
-"""A file with more bytes than this from one `>` to the next is given up."""
+"""A file with more bytes than this from one `>` to the next, or in one tag or comment, is given up: the parser holds
+what has not ended, and reads it anew with every piece that comes."""
 LONGEST_VALUE = 20_000
 """Characters of one value that are looked at. No URL that Shoal fetches is that long."""
+AT_ONCE = 2**16
+"""The parser is given no fewer bytes at a time: it reads anew what has not ended with those before."""
+LONGEST_BASE = 2_000
+"""Characters of what addresses are relative to. A short address costs as much as its base is long."""
 MOST_MEDIA = 1_000
 """Images and videos that are taken of one page, as many as the protocol allows."""
 MOST_NAMES = 2_000
@@ -67,6 +73,8 @@ _FORMS = {
     "feed": _Form("entry", 2, ("entry/link",), ("entry/updated", "entry/published")),
 }
 _STRAY_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
+_LONGEST_REFERENCE = 12
+_STRETCH = 2**14
 _CDATA = b"<![CDATA["
 _DECLARATION = re.compile(rb"<\?xml\s[^>]*>")
 
@@ -93,12 +101,13 @@ class XmlReader:
         self._end_of_it: Unreadable | None = None
         self._start_parser()
 
-    def feed(self, data: bytes) -> list[SitemapEntry]:
-        """The entries that are complete with these bytes."""
+    def feed(self, data: bytes, *, last: bool = False) -> list[SitemapEntry]:
+        """The entries that are complete with these bytes. They may be held until there are more, unless they are the
+        last ones."""
         if self._end_of_it is not None:
             raise self._end_of_it
         try:
-            self._take(data)
+            self._take(data, last=last)
         except Unreadable as error:
             if not self._found:
                 raise
@@ -115,12 +124,15 @@ class XmlReader:
             self._parse(self._carry, last=True)
         return self._taken()
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes, *, last: bool) -> None:
         data = self._carry + data
+        if len(data) < AT_ONCE and not last:
+            self._carry = data
+            return
         cut = data.rfind(b">") + 1
         self._carry = data[cut:]
         if len(self._carry) > LONGEST_TAG:
-            raise Unreadable(f"more than {LONGEST_TAG // 2**20} MB without the end of a tag")
+            raise _endless()
         if cut:
             whole = self._repaired(data[:cut])
             if self._form is None:  # how it is encoded is known already, and some have something before it
@@ -143,7 +155,8 @@ class XmlReader:
                 self._in_cdata = not mark
             else:
                 outside, mark, data = data.partition(_CDATA)
-                parts.append(_STRAY_AMPERSAND.sub(b"&amp;", outside) + mark)
+                parts += (_STRAY_AMPERSAND.sub(b"&amp;", stretch) for stretch in _stretches(outside))
+                parts.append(mark)
                 self._in_cdata = bool(mark)
         return b"".join(parts)
 
@@ -164,6 +177,8 @@ class XmlReader:
                 data = self._next_entry(data, at + 1 if at >= 0 else 0)
                 last = last and not self._lost
             else:
+                if self._fed - self._parser.CurrentByteIndex > LONGEST_TAG:
+                    raise _endless()
                 return
 
     def _complain(self, what: str) -> None:
@@ -213,8 +228,8 @@ class XmlReader:
         if len(self._words) > MOST_NAMES:
             raise Unreadable(f"more than {MOST_NAMES:,} different names of tags")
         self._names.append(name)
-        base = attributes.get("xml:base", "")[:LONGEST_VALUE]
-        self._bases.append(_joined(self._bases[-1], base) if base else self._bases[-1])
+        base = attributes.get("xml:base", "")[:LONGEST_BASE]
+        self._bases.append(_joined(self._bases[-1], base)[:LONGEST_BASE] if base else self._bases[-1])
         local = _local(name)
         form = self._form
         if form is None:
@@ -269,6 +284,18 @@ class XmlReader:
             self._found.append(SitemapEntry(url, lastmod, form.listed, self._media))
 
 
+def _stretches(data: bytes) -> Iterator[bytes]:
+    """In stretches that cut no reference in two: what is replaced is held piece by piece meanwhile."""
+    at = 0
+    while at < len(data):
+        end = at + _STRETCH
+        if end < len(data):
+            reference = data.rfind(b"&", end - _LONGEST_REFERENCE, end)
+            end = reference if reference > 0 else end
+        yield data[at:end]
+        at = end
+
+
 def _joined(base: str, address: str) -> str:
     """What cannot be joined stays as it is, and is refused where it is looked at as a URL."""
     try:
@@ -287,6 +314,10 @@ def _form_of(root: str) -> _Form:
         kind = "an HTML page" if root.lower() == "html" else f"XML of another kind (<{root[:40]}>)"
         raise Unreadable(f"it is not a sitemap but {kind}")
     return form
+
+
+def _endless() -> Unreadable:
+    return Unreadable(f"more than {LONGEST_TAG // 2**20} MB without the end of a tag")
 
 
 def _refuse_entity(*_declaration: object) -> None:

@@ -41,8 +41,10 @@ from shoal.work.exits.adaptive_pace import Paces
 from shoal.work.exits.exit_blame import ExitBlame
 from shoal.work.options import WorkTiming
 from shoal.work.task.attempt import Attempt, Trouble
-from shoal.work.task.classify import REDIRECTS, WORTH_RETRYING, Classifier, because, trouble_of
+from shoal.work.task.authorization import Authorizations
+from shoal.work.task.classify import WORTH_RETRYING, Classifier, because, trouble_of
 from shoal.work.task.handler_failure import HandlerStopped
+from shoal.work.task.onward import accepts, onward
 from shoal.work.task.page_history import PageHistory
 from shoal.work.task.read_sitemap import SitemapReading
 from shoal.work.task.recollection import every_of, headers_of, jar_of
@@ -104,6 +106,7 @@ class Executor:
         self._tally = tally
         self._paces = Paces()
         self._exit_blame = ExitBlame()
+        self._authorizations = Authorizations()
         self._handlers = handlers
         for scraper in scrapers.values():
             if not scraper.obey_robots and scraper.name != DELIVERIES:  # these are wanted where they go
@@ -224,29 +227,47 @@ class Executor:
             await attempt.held.next_start()
             asked_at = self._clock.elapsed()
             robots = self._permission.witnessed(attempt) if scraper.obey_robots else Robots.IGNORED
-            response = await attempt.fetch(self._fetcher, _request(attempt, scraper, self._secrets, spool), robots)
+            response = await attempt.fetch(self._fetcher, self._request(attempt, scraper, spool), robots)
+            if response.status == 401 and self._authorizations.can_answer(attempt, scraper, response):
+                continue
             if attempt.recollection is not None:
                 response = attempt.recollection.confirmed(response)
-            if response.status not in REDIRECTS or "Location" not in response.headers:
+            leads_to = onward(scraper, attempt, response)
+            if leads_to is None:
                 break
-            end = _follow(scraper, attempt, response)
+            end = _follow(scraper, attempt, response, leads_to)
             if end is not None:
                 return end
-        outcome = classify.answer(attempt.lease, response.status, response.headers, self._clock.now())
-        if not isinstance(outcome, Snoozed):
-            outcome = classify.looks_blocked(attempt.lease, _beginning(response, spool)) or outcome
-        if isinstance(outcome, Snoozed):
-            attempt.trouble = Trouble.LIMIT
-        elif response.status >= 500 and response.status in WORTH_RETRYING:
-            attempt.trouble = Trouble.DOUBT
-        if isinstance(outcome, Dead) and attempt.recollection is not None:
-            attempt.recollection.miss(response.status, attempt.held.now)
+        outcome = self._meaning(attempt, scraper, classify, response, spool)
         self._exit_blame.answered(attempt.lease)
         _learn_of_exits(attempt)
         if scraper.adaptive:
             took = None if response.status >= 500 else self._clock.elapsed() - asked_at
             self._pace(attempt, scraper, took)
         return outcome or response
+
+    def _meaning(
+        self,
+        attempt: Attempt,
+        scraper: Scraper,
+        classify: Classifier,
+        response: Response,
+        spool: IO[bytes] | None,
+    ) -> Outcome | None:
+        """How the task ends by the answer itself; None = it is to be read."""
+        accepted = response.status >= 300 and accepts(scraper, attempt, response)
+        outcome = classify.answer(
+            attempt.lease, response.status, response.headers, self._clock.now(), accepted=accepted
+        )
+        if not isinstance(outcome, Snoozed):
+            outcome = classify.looks_blocked(attempt.lease, _beginning(response, spool)) or outcome
+        if isinstance(outcome, Snoozed):
+            attempt.trouble = Trouble.LIMIT
+        elif not accepted and response.status >= 500 and response.status in WORTH_RETRYING:
+            attempt.trouble = Trouble.DOUBT
+        if isinstance(outcome, Dead) and attempt.recollection is not None:
+            attempt.recollection.miss(response.status, attempt.held.now)
+        return outcome
 
     async def _sitemap(self, attempt: Attempt, scraper: Scraper, classify: Classifier) -> Outcome:
         if attempt.url == robots_url(attempt.origin):
@@ -260,6 +281,27 @@ class Executor:
                 return answer
             outcome = await self._sitemaps.read(scraper, attempt, body)
             return self._again(attempt, scraper, outcome) if isinstance(outcome, Done) else outcome
+
+    def _request(self, attempt: Attempt, scraper: Scraper, spool: IO[bytes] | None) -> Fetch:
+        extra = attempt.extra
+        headers = headers_of(extra, scraper) if scraper.headers or extra.headers else {}
+        if attempt.recollection is not None:
+            headers |= attempt.recollection.validators(attempt.url, headers)
+        if extra.headers:
+            headers = self._secrets.open_headers(headers)
+        if scraper.auth:
+            headers |= self._authorizations.header(attempt, scraper, headers)
+        return Fetch(
+            attempt.url,
+            extra.method,
+            headers,
+            extra.body,
+            scraper.timeout if extra.timeout is None else extra.timeout / 1000,
+            scraper.max_bytes if spool is None else LARGEST_SITEMAP,
+            attempt.lease.exit,
+            jar_of(attempt.task),
+            spool,
+        )
 
     def _pace(self, attempt: Attempt, scraper: Scraper, took: float | None) -> None:
         asked_for = max(millis(scraper.delay), attempt.crawl_delay or 0)
@@ -294,36 +336,16 @@ def _paced(attempt: Attempt, delay: Millis | None) -> bool:
     return True
 
 
-def _request(attempt: Attempt, scraper: Scraper, secrets: SecretBox, spool: IO[bytes] | None) -> Fetch:
-    extra = attempt.extra
-    headers = headers_of(extra, scraper) if scraper.headers or extra.headers else {}
-    if attempt.recollection is not None:
-        headers |= attempt.recollection.validators(attempt.url, headers)
-    if extra.headers:
-        headers = secrets.open_headers(headers)
-    return Fetch(
-        attempt.url,
-        extra.method,
-        headers,
-        extra.body,
-        scraper.timeout,
-        scraper.max_bytes if spool is None else LARGEST_SITEMAP,
-        attempt.lease.exit,
-        jar_of(attempt.task),
-        spool,
-    )
-
-
-def _follow(scraper: Scraper, attempt: Attempt, response: Response) -> Outcome | None:
+def _follow(scraper: Scraper, attempt: Attempt, response: Response, leads_to: str) -> Outcome | None:
     """One step of a redirect: on the same host the attempt goes on (None), elsewhere it becomes a task of its own."""
     here = attempt.url
     try:
-        url = join(here, response.headers["Location"])
+        url = join(here, leads_to)
     except BadURL as error:
         return Dead(because(Blame.URL, f"redirected to an address that cannot be fetched: {error.reason}"))
     if attempt.extra.redirects >= MOST_REDIRECTS:
         return Dead(Reason(Blame.URL, f"more than {MOST_REDIRECTS} redirects"))
-    attempt.move(url, response.status)
+    attempt.move(url, response)
     if same_site(here, url):
         if attempt.extra.kind is Kind.PAGE and not scraper.allowed(url):
             return Dropped(

@@ -115,9 +115,9 @@ async def test_a_claim_of_heads_does_what_a_claim_does(store: asyncpg.Connection
     sites, visits = [row["site"] for row in rows], [row["ctid"] for row in rows]
     values = (NOW, SOON, rows[0]["line"], bool(seed % 2), list(range(1, SITES + 1)), sites, visits)
     long = await outcome(
-        store, f"claim_tasks($1, $2, $3, $4, '{{direct}}', NULL, NULL, false, {SITES}, 7, $5, $6, $7)", *values
+        store, f"claim_by_any_exit($1, $2, $3, $4, '{{direct}}', NULL, NULL, false, {SITES}, 7, $5, $6, $7)", *values
     )
-    short = await outcome(store, "claim_heads($1, $2, $3, $4, 'direct', 7, $5, $6, $7)", *values)
+    short = await outcome(store, "claim_by_one_exit($1, $2, $3, $4, 'direct', 7, $5, $6, $7)", *values)
     assert short == long
     assert 0 < len(short[0]) < SITES
 
@@ -148,8 +148,8 @@ async def test_done_tasks_of_different_sites_are_settled_as_any(store: asyncpg.C
     given = Settlements(**{field: [] for field in Settlements.__struct_fields__} | fields | counted | items)
     row = ", ".join(f"${number}" for number in range(2, 2 + len(Settlements.__struct_fields__)))
     values = (NOW, *msgspec.structs.astuple(given))
-    long = await outcome(store, f"settle_any($1, ROW({row})::settlements)", *values)
-    short = await outcome(store, f"settle_done($1, ROW({row})::settlements)", *values)
+    long = await outcome(store, f"settle_any_outcome($1, ROW({row})::settlements)", *values)
+    short = await outcome(store, f"settle_only_done($1, ROW({row})::settlements)", *values)
     assert sorted(short[0][0][0]) == sorted(long[0][0][0])
     assert 0 < len(short[0][0][0]) <= len(tasks) - 2
     assert short[1] == long[1]

@@ -10,6 +10,7 @@ import pytest
 
 from shoal.gateway.http import asgi
 from shoal.gateway.http.answer import Problem
+from shoal.gateway.perimeter.caller import CALLER, Caller
 from support.gateway_process import CART, NOBODY, Served, problem
 
 
@@ -100,8 +101,9 @@ class TestBadRequests:
                 return part
             return await asyncio.Future[dict[str, object]]()
 
+        scope = {"headers": [], CALLER: Caller()}
         with pytest.raises(Problem) as told:
-            asyncio.run(asgi.read_body({"headers": []}, receive, 100, within=0.01))
+            asyncio.run(asgi.read_body(scope, receive, 100, within=0.01))
         assert (told.value.status, told.value.kind) == (408, "body-too-slow")
 
     @pytest.mark.parametrize(

@@ -28,10 +28,11 @@ class Picky(Tap):
         self.error = error
 
     async def submit(self, jobs: Sequence[NewJob]) -> Sequence[Submitted]:
-        answers = await super().submit([]) if any(_is_odd(job) for job in jobs) else await super().submit(jobs)
-        if any(_is_odd(job) for job in jobs):
-            raise self.error
-        return answers
+        if not any(_is_odd(job) for job in jobs):
+            return await super().submit(jobs)
+        self.groups.append(len(jobs))
+        await self.gate.wait()
+        raise self.error
 
 
 def _is_odd(job: NewJob) -> bool:
@@ -58,7 +59,7 @@ async def test_the_culprit_alone_is_refused_and_the_others_are_stored(picked: Ga
     words[17] = "odd"
     with capture_logs() as lines:
         waiting = [asyncio.create_task(submit(picked, word)) for word in words]
-        await until(lambda: sum(picky.groups) + len(picked.submissions._waiting) >= 29, "all have come")
+        await until(lambda: sum(picky.groups) + len(picked.submissions._waiting) == 30, "all have come")
         picky.gate.set()
         answers = await asyncio.gather(*waiting, return_exceptions=True)
     refused = answers.pop(17)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal import Page
-from shoal.api.looks_like import LONGEST, why_no_selector, why_no_url
+from shoal.api.reading.looks_like import LONGEST, why_no_selector, why_no_url
 from shoal.errors import BadScraper
 
 SELECTORS = [

@@ -102,8 +102,10 @@ def test_a_selector_that_is_no_css_is_named(ask: Any, selector: Any) -> None:
 @pytest.mark.parametrize(
     ("selector", "hint"),
     [
-        ("h1::text", "For the text, ask page.text('h1')."),
-        ("a::attr(href)", "For an attribute, ask page.attr(selector, name)."),
+        (
+            "h1::text b",
+            "::text and ::attr(name) stand at its end, and css, css_first, text, texts and follow take them.",
+        ),
         ("//h1", "For XPath, ask page.xpath(…)."),
         (5, "5 is not a valid CSS selector."),
     ],

@@ -1,6 +1,7 @@
 """The door to the frontier: what becomes a task, what is refused, and what is a mistake in the scraper."""
 
 import hashlib
+import re
 from typing import Any
 
 import pytest
@@ -41,6 +42,56 @@ def test_all_that_a_request_says_is_in_its_task() -> None:
         url="https://x.example/", site="x.example", key=None, lane="priority", handler="detail", priority=7, depth=3,
         ttl=1500, extra=Extra(data={"n": [1]}, group="milk", method="POST", headers={"A": "b"}, body="é".encode()),
     )  # fmt: skip
+
+
+def test_what_is_said_of_the_answer_travels_with_the_task_and_is_seen_again_in_its_request() -> None:
+    request = Request("https://x.example/", timeout="2s", accept=[410, 404, 404], redirects=False)
+    extra = task_of(request).extra
+    assert extra == Extra(timeout=2000, accept=(404, 410), follow=False)
+    again = to_request(
+        Task(1, "run", "books", "https://x.example/", "x.example", "bulk", None, 0, 0, 0, 0, extra), NoKeys()
+    )
+    assert (again.timeout, again.accept, again.redirects) == (2.0, (404, 410), False)
+
+
+def test_json_and_form_are_the_body_of_the_task_and_of_its_key() -> None:
+    extra = task_of(Request("https://x.example/", json={"a": 1})).extra
+    assert (extra.method, extra.body, extra.headers) == ("POST", b'{"a":1}', {"Content-Type": "application/json"})
+    bodies: list[dict[str, Any]] = [{}, {"json": 1}, {"json": 2}, {"form": {}}]
+    assert len({task_of(Request("https://x.example/", **body)).key for body in bodies}) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"json": {}, "body": "x"}, "in a way that cannot be sent: it has body and json"),
+        ({"cookies": {"a": "b\r\nX: y"}}, "in a way that cannot be sent: the cookie 'a' has a value"),
+        ({"headers": 5}, "in a way that cannot be sent"),
+        ({"timeout": 60}, "which is longer than the 30 s of the scraper; raise that"),
+        ({"timeout": 0}, "with timeout=0; it must be"),
+        ({"accept": [200]}, "with accept=[200]; it must be a list of statuses from 300 to 599"),
+        ({"accept": [429]}, "without 429: a rate limit is waited for"),
+        ({"accept": "404"}, "with accept='404'"),
+        ({"redirects": "no"}, "in a way that cannot be stored"),
+    ],
+)
+def test_what_cannot_be_sent_so_is_a_mistake_of_the_scraper(options: Any, said: str) -> None:
+    with pytest.raises(BadScraper) as wrong:
+        task_of(Request("https://x.example/", **options))
+    assert str(wrong.value).startswith("Scraper 'books' asks for https://x.example/")
+    assert said in str(wrong.value)
+
+
+def test_what_is_denied_is_refused_like_what_is_not_allowed() -> None:
+    books = scraper(allow=["x.example"], deny=["x.example/private", re.compile(r"[?&]sort=")])
+    assert isinstance(to_task(Request("https://x.example/a"), books), NewTask)
+    for url in ("https://x.example/private/1", "https://x.example/a?sort=1", "https://y.example/"):
+        refused = to_task(Request(url), books)
+        assert isinstance(refused, Refused)
+        assert refused.kind is Refusal.OUTSIDE
+    alone = scraper(deny="y.example")
+    assert isinstance(to_task(Request("https://x.example/a"), alone), NewTask)
+    assert isinstance(to_task(Request("https://sub.y.example/a"), alone), Refused)
 
 
 def test_the_group_is_inherited_unless_the_request_has_its_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import tracemalloc
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -189,6 +190,16 @@ def test_memory_stays_flat_whatever_is_in_the_file(name: str) -> None:
         tracemalloc.stop()
     print(f"{name}: {most} bytes at most")
     assert most < 2_000_000
+
+
+@pytest.mark.parametrize("begin", [b"<!-- ", b"<url a='", b"<?p ", b"<url a='" + b"'><b c='" * 9], ids=repr)
+def test_what_has_no_end_is_given_up_although_it_has_the_ends_of_tags_inside(begin: bytes) -> None:
+    """The parser would hold all of it, and read it anew with each piece."""
+    reader = SitemapReader()
+    pieces = iter([b"<urlset>" + begin, *[b"> " * 8_192] * 128])
+    with pytest.raises(Unreadable, match="more than 1 MB without the end of a tag"):
+        deque(entry for piece in pieces for entry in reader.feed(piece))
+    assert next(pieces), "long before the end"
 
 
 def test_the_commonest_mistakes_cost_nothing() -> None:

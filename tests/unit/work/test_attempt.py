@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+import msgspec
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Millis
-from shoal.core.outcome import Blame, Snoozed
+from shoal.core.outcome import Blame, Dead, Reason, Snoozed
 from shoal.core.task import NO_EXTRA, Extra, Lease, Task
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import TooLate
-from shoal.fetch.protocol import Fetch, FetchError, Gate, Response
+from shoal.fetch.protocol import Fetch, FetchError, Gate, Response, Stage
 from shoal.insight.audit import Robots
 from shoal.intake.admission import Refusal
 from shoal.testing.jump_clock import NOON, JumpClock
@@ -23,9 +25,9 @@ from shoal.work.task.recollection import headers_of
 URL = "http://x.example/"
 
 
-def attempt(clock: JumpClock, *, delay: Millis = 1000, window: Millis = 150_000) -> Attempt:
+def attempt(clock: JumpClock, *, delay: Millis = 1000, window: Millis = 150_000, extra: Extra = NO_EXTRA) -> Attempt:
     now = clock.now()
-    task = Task(1, "run", "test", URL, "x.example", "bulk", None, 0, 0, 0, 0, NO_EXTRA)
+    task = Task(1, "run", "test", URL, "x.example", "bulk", None, 0, 0, 0, 0, extra)
     lease = Lease(task, 7, "direct", now, now, now + window, now + 300_000, delay, True)
     return Attempt(HeldLease(lease, clock, float(NOON)))
 
@@ -48,6 +50,19 @@ class Wire:
         if not self.answers:
             raise FetchError("no data", Blame.EXIT)
         return Response(fetch.url, 200, CIMultiDictProxy(CIMultiDict()), b"x", 5)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class Unreachable:
+    """A network on which no connection is ever made."""
+
+    def __init__(self, error: FetchError) -> None:
+        self._error = error
+
+    async def fetch(self, _fetch: Fetch, _gate: Gate) -> Response:
+        raise self._error
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -96,6 +111,27 @@ async def test_a_request_that_was_never_made_is_too_late_and_no_failure() -> Non
     assert one.made == []
 
 
+@pytest.mark.parametrize(
+    ("error", "is_paced"),
+    [
+        (FetchError("connection refused", Blame.HOST, stage=Stage.CONNECTION), True),
+        (FetchError("the proxy says: host unreachable", Blame.EXIT, doubtful=True), True),
+        (FetchError("network not reachable", Blame.HOST, stage=Stage.NETWORK), False),
+        (FetchError("the proxy cannot be reached", Blame.EXIT), False),
+    ],
+    ids=lambda value: value.text if isinstance(value, FetchError) else "",
+)
+async def test_a_try_to_connect_moves_the_clock_if_the_target_may_have_seen_it(
+    error: FetchError, is_paced: bool
+) -> None:
+    """The next request of its slot comes a delay later, as after a request that was answered."""
+    clock = JumpClock()
+    one = attempt(clock)
+    with pytest.raises(FetchError):
+        await one.fetch(Unreachable(error), Fetch(URL))
+    assert (one.held.starts, one.held.started_at is not None) == (0, is_paced)
+
+
 async def test_cut_short_only_its_requests_count() -> None:
     clock = JumpClock()
     one = attempt(clock)
@@ -105,6 +141,19 @@ async def test_cut_short_only_its_requests_count() -> None:
     assert settlement.outcome == Snoozed()
     assert (settlement.requests, settlement.refused, settlement.crawl_delay) == (1, 0, None)
     assert one.settlement(Snoozed()).refused == 3
+
+
+@pytest.mark.parametrize(
+    "setbacks",
+    [{"limits": 4, "set_back_since": 9}, {"detours": ("a", "b")}, {"halfway": True}],
+    ids=" ".join,
+)
+def test_a_dead_letter_remembers_nothing_of_its_setbacks(setbacks: dict[str, Any]) -> None:
+    """So that it begins anew when it is requeued: with what it had, it would die again at once."""
+    asked, why = Extra(data={"n": 1}, group="g", method="POST", body=b"x", visits=2), Reason(Blame.URL, "limited")
+    set_back = attempt(JumpClock(), extra=msgspec.structs.replace(asked, **setbacks))
+    assert set_back.settlement(Dead(why)).outcome == Dead(why, asked)
+    assert attempt(JumpClock(), extra=asked).settlement(Dead(why)).outcome == Dead(why), "nothing is to be written"
 
 
 def test_a_header_of_a_request_goes_before_the_scrapers_however_it_is_spelled() -> None:

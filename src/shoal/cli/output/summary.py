@@ -35,7 +35,7 @@ def summary(
         (word, f"{number:,}{note}")
         for word, number, note in (
             ("retried", run.retries, ""),
-            ("limited or down", run.snoozes, " times, waited for"),
+            ("limited or down", run.snoozes, f" time{'s' if run.snoozes > 1 else ''}, waited for"),
             ("dropped", run.dropped, _why(run.dropped, dropped_by, "robots.txt, or by the handler")),
             ("expired", run.expired, "  (older than their time to live)"),
             ("refused", run.refused, _why(run.refused, refused_by, "outside of allow, too deep, or no URL")),

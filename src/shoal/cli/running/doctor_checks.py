@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 from shoal.cli.output.text import count, size
 from shoal.cli.running.find_store import sqlite_file
 from shoal.config.load import stray_variables
-from shoal.config.pools import speaks_of_tor
+from shoal.config.pools import pools_from, speaks_of_tor
 from shoal.config.settings import mask_url
+from shoal.core.exit_address import SOURCE, parse_exit
 from shoal.core.notes import Entry
 from shoal.errors import NoStore, ShoalError, TorFailed
+from shoal.fetch.own_network import has_address
 from shoal.fetch.tor.daemon import find_tor
 from shoal.frontier.open import open_engine
 from shoal.frontier.shared.private_files import is_open_to_all
@@ -167,6 +169,24 @@ def check_descriptors(settings: Settings) -> Finding:
             "descriptors", CheckResult.WARN, f"{limit}; concurrency {settings.concurrency} needs {needed}", advice
         )
     return Finding("descriptors", CheckResult.OK, "unlimited" if limit == resource.RLIM_INFINITY else str(limit))
+
+
+def check_sources(settings: Settings) -> Iterator[Finding]:
+    """The addresses of this machine that exits are to leave by. One finding for each that it does not have."""
+    try:
+        exits = pools_from(settings)
+    except ShoalError as error:
+        yield Finding("exits", CheckResult.FAIL, str(error))
+        return
+    sources = {name: parse_exit(each.address) for name, each in exits.items()}
+    sources = {name: address for name, address in sources.items() if address.scheme == SOURCE}
+    missing = [name for name, address in sources.items() if not has_address(address.host)]
+    for name in missing:
+        where = f"source://{sources[name].host} (pool {', '.join(exits[name].pools)})"
+        advice = "Give the address to a network interface, or take the exit out of [exits]."
+        yield Finding("exits", CheckResult.FAIL, f"{where}: this machine does not have the address", advice)
+    if sources and not missing:
+        yield Finding("exits", CheckResult.OK, f"{count(len(sources), 'source address', 'source addresses')}, all here")
 
 
 def check_tor(settings: Settings) -> Finding:

@@ -18,10 +18,12 @@ _PRIVATE = {octet: 0xF700 + octet for octet in range(0x80, 0x100)}
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
           (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
-_OF_HEADER = re.compile(r"""charset\s*=\s*["']?\s*([^\s;,"']+)""", re.IGNORECASE)
+# No two neighbours of a pattern take the same characters: then it reads them once, however a stranger repeats them.
+_OF_HEADER = re.compile(r"""charset\s*=[\s"']*([^\s;,"']+)""", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _OF_XML = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'\s>]+)""", re.IGNORECASE)
-_OF_META = re.compile(rb"""<meta[\s/][^>]*?charset\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE)
+_META = re.compile(rb"<meta[\s/]([^>]*)", re.IGNORECASE)
+_OF_META = re.compile(rb"""charset\s*=[\s"']*([^\s"'/>;]+)""", re.IGNORECASE)
 
 
 def decode(body: bytes, headers: Mapping[str, str]) -> str:
@@ -31,16 +33,22 @@ def decode(body: bytes, headers: Mapping[str, str]) -> str:
     <meta> or XML declaration in the first 4 KB, and if neither is there UTF-8, Windows-1252. An unknown name counts as
     not there. `headers` is expected to find `Content-Type` in any case of letters.
     """
+    return decode_as(body, headers)[0]
+
+
+def decode_as(body: bytes, headers: Mapping[str, str]) -> tuple[str, str]:
+    """As `decode`, and the codec that was used."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(encoding, "replace")
+            return body[len(mark) :].decode(encoding, "replace"), encoding
     said = _of_header(headers.get("Content-Type"))
     if said is not None and (text := _strictly(body, said)) is not None:
-        return text
-    declared = _of_markup(body) or said
-    if (text := _strictly(body, declared or "utf-8")) is not None:
-        return text
-    return _read(body, said or declared or _FALLBACK, "replace")
+        return text, said
+    declared = _of_markup(body) or said or "utf-8"
+    if (text := _strictly(body, declared)) is not None:
+        return text, declared
+    last = said or _of_markup(body) or _FALLBACK
+    return _read(body, last, "replace"), last
 
 
 def _read(body: bytes, codec: str, errors: str) -> str:
@@ -68,7 +76,8 @@ def _of_markup(body: bytes) -> str | None:
     if b"<?xml" not in head and b"charset" not in head.lower():
         return None
     head = _COMMENT.sub(b"", head)
-    named = [found[1] for found in (_OF_XML.match(head), *_OF_META.finditer(head)) if found]
+    metas = (found for tag in _META.finditer(head) for found in _OF_META.finditer(tag[1]))
+    named = [found[1] for found in (_OF_XML.match(head), *metas) if found]
     for label in named:
         codec = codec_of(label.decode("latin-1"))
         if codec is not None:

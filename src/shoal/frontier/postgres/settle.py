@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, assert_never
 
 from shoal.core.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
-from shoal.core.task import NewTask
+from shoal.core.task import Extra, NewTask
 from shoal.frontier.postgres.enqueue import task_columns
 from shoal.frontier.postgres.store.columns import (
     Byproducts,
@@ -42,7 +42,7 @@ def settled_values(settlements: Sequence[Settlement]) -> tuple[Composite | list[
 
 def _columns(settlements: Sequence[Settlement]) -> Settlements:
     outcomes = [_outcome(settlement) for settlement in settlements]
-    kinds, waits, penalties, urls, notes, groups, numbers, bodies, causes, asides = map(
+    kinds, waits, penalties, urls, reasons, groups, numbers, bodies, causes, asides, extras = map(
         list, zip(*outcomes, strict=True)
     )
     return Settlements(
@@ -59,13 +59,14 @@ def _columns(settlements: Sequence[Settlement]) -> Settlements:
         duplicates=counts([settlement.duplicates for settlement in settlements]),
         crawl_delay=as_sent([settlement.crawl_delay for settlement in settlements]),
         url=as_sent(urls),
-        note=as_sent(notes),
+        reason=as_sent(reasons),
         group_name=as_sent(groups),
         n=counts(numbers),
         body=as_sent(bodies),
         pace=as_sent([settlement.pace for settlement in settlements]),
         cause=as_sent(causes),
         aside=counts(asides),
+        extra=as_sent(extras),
     )
 
 
@@ -108,21 +109,24 @@ def _byproducts(settlements: Sequence[Settlement]) -> Byproducts:
 
 
 def _outcome(settlement: Settlement) -> tuple[Any, ...]:
-    """Kind, wait, penalty, url, note, group, number of items, items, what a rate limit said, aside."""
+    """Kind, wait, penalty, url, reason, group, number of items, items, what a rate limit said, aside, new extra."""
     match settlement.outcome:
         case Done(items=()):
-            return DONE, 0, 0, None, None, None, 0, None, None, 0
+            return DONE, 0, 0, None, None, None, 0, None, None, 0, None
         case Done(items=items, url=url, group=group):
-            return DONE, 0, 0, url, None, group, len(items), b"[" + b",".join(items) + b"]", None, 0
+            return DONE, 0, 0, url, None, group, len(items), b"[" + b",".join(items) + b"]", None, 0, None
         case Retried(wait=wait):
-            return RETRY, wait, 0, None, None, None, 0, None, None, 0
-        case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra, reason=reason, aside=aside):
+            return RETRY, wait, 0, None, None, None, 0, None, None, 0, None
+        case Snoozed(wait=wait, penalty=penalty, extra=extra, reason=reason, aside=aside):
             cause = reason.text if reason and wait else None
-            new_extra = None if extra is None else encode(extra).decode()
-            return SNOOZE, wait, penalty, url, new_extra, None, 0, None, cause, aside
-        case Dead(reason=reason, attempts=attempts):
-            return DEAD, attempts, 0, None, encode(reason).decode(), None, 0, None, None, 0
+            return SNOOZE, wait, penalty, None, None, None, 0, None, cause, aside, _extra(extra)
+        case Dead(reason=reason, extra=extra, attempts=attempts):
+            return DEAD, attempts, 0, None, encode(reason).decode(), None, 0, None, None, 0, _extra(extra)
         case Dropped(reason=reason):
-            return DROP, 0, 0, None, encode(reason).decode(), None, 0, None, None, 0
+            return DROP, 0, 0, None, encode(reason).decode(), None, 0, None, None, 0, None
         case other:
             assert_never(other)
+
+
+def _extra(extra: Extra | None) -> str | None:
+    return None if extra is None else encode(extra).decode()

@@ -1,8 +1,10 @@
-"""Handing out tasks, slots first: walk the sites that may be visited now, take the head of each one's own list."""
+"""Handing out tasks, slots first: walk the sites that may be visited now, take the head of each one's own list. And
+letting leases run anew."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +12,8 @@ import msgspec
 
 from shoal.core.clock import Millis, Moment
 from shoal.core.task import Lease
-from shoal.frontier.contract.frontier import Ask
+from shoal.frontier.contract.frontier import Ask, Renewal, WorkerInfo
+from shoal.frontier.sqlite.records.workers import greet
 from shoal.frontier.sqlite.slots.choose_exit import Constraints, DueSite
 from shoal.frontier.sqlite.slots.delayed_tasks import ripen
 from shoal.frontier.sqlite.slots.exit_health import ExitGate
@@ -91,6 +94,15 @@ def claim(tx: Transaction, ask: Ask, worker: int) -> Claimed:
         waiting = sum(line.waiting for line in lines) - len(made.leases) - made.ended
         return Claimed(made.leases, left - made.ended, tx.now if waiting else None)
     return Claimed(made.leases, left - made.ended, _wake(made, lines))
+
+
+def renew(tx: Transaction, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
+    """Let leases run anew. Answers the tokens of those that are lost."""
+    greet(tx, worker)
+    rows = [[lease.task, lease.token] for lease in leases]
+    tx.run("renew_leases", leases=rows, now=tx.now)
+    alive = set(tx.rows("find_live_tokens", leases=rows))
+    return [lease.token for lease in leases if lease.token not in alive]
 
 
 def _in_order(rows: list[Any], ask: Ask) -> list[ClaimLine]:

@@ -30,3 +30,19 @@ SELECT json_array(
     (SELECT min((SELECT not_before FROM task WHERE state = 1 AND line = j.value ORDER BY not_before LIMIT 1))
      FROM json_each(:lines) AS j)
 )
+
+-- name: renew_leases
+-- These leases run anew, for as long as their sites say; not those of cancelled runs.
+UPDATE lease
+SET expires_at = :now + (SELECT lease FROM site WHERE site.id = lease.site)
+FROM json_each(:leases) AS j
+WHERE lease.task = j.value ->> 0 AND lease.token = j.value ->> 1
+  AND (SELECT state FROM run WHERE run.id = lease.run) != 'cancelled'
+
+-- name: find_live_tokens
+-- Those of these leases that still stand, and whose runs are not cancelled.
+SELECT json_group_array(l.token)
+FROM json_each(:leases) AS j
+CROSS JOIN lease AS l ON l.task = j.value ->> 0 AND l.token = j.value ->> 1
+CROSS JOIN run AS r ON r.id = l.run
+WHERE r.state != 'cancelled'

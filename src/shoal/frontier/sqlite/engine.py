@@ -15,14 +15,14 @@ from shoal.frontier.shared.liveness import is_gone, is_of_another_boot, read_not
 from shoal.frontier.shared.lost_grants import lost_grants
 from shoal.frontier.sqlite import runs
 from shoal.frontier.sqlite.cache import SqliteCache
-from shoal.frontier.sqlite.claim import claim
+from shoal.frontier.sqlite.claim import claim, renew
 from shoal.frontier.sqlite.enqueue import enqueue
 from shoal.frontier.sqlite.exits import SqliteExits
 from shoal.frontier.sqlite.jobs import SqliteJobs, SqliteRegistry
 from shoal.frontier.sqlite.mover import SqliteMover
 from shoal.frontier.sqlite.reader import SqliteReader
 from shoal.frontier.sqlite.records.notes import forget_notes, keep_notes
-from shoal.frontier.sqlite.records.workers import greet, leases_of, renew
+from shoal.frontier.sqlite.records.workers import greet, leases_of
 from shoal.frontier.sqlite.settle import settle
 from shoal.frontier.sqlite.store.connection import TIMEOUTS, connect_reading, open_file
 from shoal.frontier.sqlite.store.transaction import Transaction

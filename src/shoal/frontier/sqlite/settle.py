@@ -169,22 +169,23 @@ def _apply(tx: Transaction, settled: Settled, settlement: Settlement, lease: Liv
             if done.items or done.tasks:
                 _keep(tx, settled, settlement, done, lease.run)
         case Retried(wait=wait):
-            settled.delayed.append([task, wait, 1, None, None])
+            settled.delayed.append([task, wait, 1, None])
             tx.lines[lease.line]["waiting"] += 1
             counts["waiting"] += 1
             counts["retries"] += 1
-        case Snoozed(wait=wait, url=url, extra=extra, aside=aside):
-            changed = [url, None if extra is None else encode(extra).decode()]
+        case Snoozed(wait=wait, extra=extra, aside=aside):
+            changed = None if extra is None else encode(extra).decode()
             if aside:
-                settled.delayed.append([task, aside, 0, *changed])
+                settled.delayed.append([task, aside, 0, changed])
             else:
-                settled.returned.append([task, *changed])
+                settled.returned.append([task, changed])
                 tx.ready[lease.line, lease.site] += 1
             tx.lines[lease.line]["waiting"] += 1
             counts["waiting"] += 1
             counts["snoozes"] += 1 if wait else 0
-        case Dead(reason=reason, attempts=attempts):
-            settled.buried.append([task, encode(reason).decode(), attempts, 0])
+        case Dead(reason=reason, extra=extra, attempts=attempts):
+            changed = None if extra is None else encode(extra).decode()
+            settled.buried.append([task, encode(reason).decode(), attempts, 0, changed])
             settled.ended.append(task)
             counts["dead"] += 1
         case Dropped(reason=reason):

@@ -22,23 +22,23 @@ DELETE FROM task WHERE id IN (SELECT value FROM json_each(:tasks))
 -- These tasks are tried again, each after its own wait: with one more failure, or unharmed (0) because they step aside.
 UPDATE task
 SET state = 1, not_before = :now + (j.value ->> 1), attempts = attempts + (j.value ->> 2),
-    url = coalesce(j.value ->> 3, url), extra = coalesce(j.value ->> 4, extra)
+    extra = coalesce(j.value ->> 3, extra)
 FROM json_each(:tasks) AS j
 WHERE task.id = j.value ->> 0
 
 -- name: return_tasks
--- Back to the place they had; a step of a redirect brings another URL.
+-- Back to the place they had, some with another `extra`.
 UPDATE task
-SET state = 0, url = coalesce(j.value ->> 1, url), extra = coalesce(j.value ->> 2, extra)
+SET state = 0, extra = coalesce(j.value ->> 1, extra)
 FROM json_each(:tasks) AS j
 WHERE task.id = j.value ->> 0
 
 -- name: bury_tasks
--- These tasks become dead letters, each with its reason and what it adds to attempts and crashes. They still have to be
--- deleted.
+-- These tasks become dead letters, each with its reason, what it adds to attempts and crashes, and perhaps another `extra`.
+-- They still have to be deleted.
 INSERT INTO dead (task, run, line, site, priority, depth, attempts, crashes, url, handler, extra, reason, died_at)
 SELECT t.id, t.run, t.line, t.site, t.priority, t.depth, t.attempts + (j.value ->> 2), t.crashes + (j.value ->> 3),
-       t.url, t.handler, t.extra, j.value ->> 1, :now
+       t.url, t.handler, coalesce(j.value ->> 4, t.extra), j.value ->> 1, :now
 FROM json_each(:tasks) AS j
 CROSS JOIN task AS t ON t.id = j.value ->> 0
 

@@ -122,7 +122,7 @@ def _bring_back(tx: Transaction, lost: list[LostLease], dead_workers: Dead) -> t
             counts["cancelled"] += 1
         elif charged and crashes >= lease.limit:
             reason = Reason(Blame.WORKER, f"its worker died {crashes} times while it had this task in hand")
-            buried.append([lease.task, encode(reason).decode(), 0, charged])
+            buried.append([lease.task, encode(reason).decode(), 0, charged, None])
             ended.append(lease.task)
             counts["dead"] += 1
         else:

@@ -39,5 +39,5 @@ class Caller:
 
 def caller_of(scope: Mapping[str, Any]) -> Caller:
     """The client of this request; of one that did not come by a connection of ours, all has been heard."""
-    found = scope.get(CALLER)
-    return found if isinstance(found, Caller) else Caller(heard=True)
+    found: Caller | None = scope.get(CALLER)
+    return Caller(heard=True) if found is None else found

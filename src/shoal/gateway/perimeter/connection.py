@@ -29,6 +29,7 @@ FRAMING = 16
 """Bytes of chunk sizes, chunk extensions and trailers for each byte of a body that comes in chunks."""
 
 SECRETS = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"x-api-key"})
+NOTED = SECRETS | {b"host", b"expect"}
 
 
 class Connection(HttpToolsProtocol):
@@ -107,8 +108,8 @@ class Connection(HttpToolsProtocol):
             self._problem = Problem(400, "bad-http", "The body has more framing than content.")
         if self._problem is not None:
             self._refuse(self._problem)
-        elif self._asking_since is None and self._is_idle():  # line breaks between requests are none, but take time
-            self._asking_since = self._clock.elapsed()
+        elif self._asking_since is None and (self._serving is None or self._serving.response_complete):
+            self._asking_since = self._clock.elapsed()  # line breaks between requests are none, but take time
 
     def on_message_begin(self) -> None:
         if not self._deaf and len(self.pipeline) >= MOST_PIPELINED:
@@ -120,21 +121,18 @@ class Connection(HttpToolsProtocol):
         self._asking_since, self._in_head = self._clock.elapsed(), True
         self._head = self._framing = self._hosts = 0
 
-    def on_url(self, url: bytes) -> None:
-        if not self._deaf:
-            self.url += url
-
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header. What comes after the body, a trailer, is none, whatever it is called."""
-        if self._deaf or not self._in_head:
+        if not self._in_head:
             return
         name = name.lower()
-        if name in SECRETS:
-            value = SecretBytes(value)
-        elif name == b"host":
-            self._hosts += 1
-        elif name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
+        if name in NOTED:
+            if name == b"host":
+                self._hosts += 1
+            elif name != b"expect":
+                value = SecretBytes(value)
+            elif value.lower() == b"100-continue":
+                self.expect_100_continue = True
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -149,7 +147,8 @@ class Connection(HttpToolsProtocol):
             self._stop_listening()
             return
         super().on_headers_complete()
-        self.flow.resume_reading()  # also while requests wait: who does not read does not see a client go
+        if self.pipeline:
+            self.flow.resume_reading()  # also while requests wait: who does not read does not see a client go
 
     def on_body(self, body: bytes) -> None:
         if self._deaf:
@@ -186,7 +185,7 @@ class Connection(HttpToolsProtocol):
 
     def _stop_listening(self) -> None:
         """What is asked from now on is not heard. The last answer that is owed says so."""
-        self._deaf, self._asking_since = True, None
+        self._deaf, self._asking_since, self._in_head = True, None, False
         last = self.pipeline[0][0] if self.pipeline else self._serving
         if last is not None:
             last.keep_alive = False

@@ -24,14 +24,8 @@ class Visitors:
         self._origins = frozenset(origin.encode() for origin in origins)
         self._known: set[bytes] = set()
 
-    def check(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    def check(self, host: bytes, origin: bytes | None) -> None:
         """Raise Problem 421 for a host that is not ours, 403 for an origin that is not."""
-        host, origin = b"", None
-        for name, value in headers:
-            if name == b"host":
-                host = value
-            elif name == b"origin":
-                origin = value
         if host not in self._known:
             self._meet(host)
         if origin is not None and origin not in self._origins and b"*" not in self._origins:

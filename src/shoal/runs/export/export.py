@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from shoal.frontier.contract.reader import Item, Reader
 from shoal.runs.export.formats.choose import SURVEYED, Format
 from shoal.runs.export.output import Output
-from shoal.runs.export.places.table import Table
+from shoal.runs.export.places.table import UserTable
 from shoal.runs.export.sink import opened_output
 from shoal.runs.export.survey import ItemSource, Survey, as_chosen, survey
 
@@ -49,5 +49,7 @@ async def _surveyed(source: ItemSource, output: Output) -> Survey | None:
     if output.format is Format.CSV and output.columns is not None:
         return as_chosen(output.columns)
     return (
-        await survey(source, output.columns) if output.format in SURVEYED or isinstance(output.place, Table) else None
+        await survey(source, output.columns)
+        if output.format in SURVEYED or isinstance(output.place, UserTable)
+        else None
     )

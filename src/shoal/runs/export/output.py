@@ -16,9 +16,9 @@ from shoal.runs.export.formats.choose import NEEDS as FORMAT_NEEDS
 from shoal.runs.export.places import object_storage, table
 from shoal.runs.export.places.local_file import STDOUT, IfExists, file_for, has_content
 from shoal.runs.export.places.object_storage import StoredObject, object_for
-from shoal.runs.export.places.table import Table, table_for
+from shoal.runs.export.places.table import UserTable, table_for
 
-Place = Path | StoredObject | Table | None
+Place = Path | StoredObject | UserTable | None
 """None = standard output."""
 
 

@@ -16,7 +16,7 @@ from shoal.runs.export.formats.protocol import ItemWriter
 from shoal.runs.export.output import Output
 from shoal.runs.export.places.local_file import IfExists, has_content, writing, writing_live
 from shoal.runs.export.places.object_storage import StoredObject
-from shoal.runs.export.places.table import OpenTable, Table, TableRowMaker, TableRows
+from shoal.runs.export.places.table import OpenTable, TableRowMaker, TableRows, UserTable
 from shoal.runs.export.records import ColumnKind
 from shoal.runs.export.survey import Survey
 
@@ -54,7 +54,7 @@ async def opened_output(output: Output, run_id: str, found: Survey | None) -> As
 
     `found`: which columns there are, for tables and forms that must know.
     """
-    if isinstance(output.place, Table):
+    if isinstance(output.place, UserTable):
         assert found is not None  # noqa: S101 - tables are surveyed, or their columns are chosen
         async with _opening(output.place)(output.place, found, live=output.live) as rows:
             yield _TableSink(rows, TableRowMaker(run_id, found.columns))
@@ -71,7 +71,7 @@ async def opened_output(output: Output, run_id: str, found: Survey | None) -> As
         raise UsageError(f"{where} could not be written: {error.strerror or error}.") from error
 
 
-def _opening(table: Table) -> OpenTable:
+def _opening(table: UserTable) -> OpenTable:
     if table.dialect == "sqlite":
         from shoal.runs.export.places.sqlite_table import open_sqlite_table  # noqa: PLC0415 - for those who have one
 
@@ -84,7 +84,7 @@ def _opening(table: Table) -> OpenTable:
 def _stream(output: Output) -> AbstractContextManager[BinaryIO]:
     if isinstance(output.place, StoredObject):
         return output.place.writing()
-    assert not isinstance(output.place, Table)  # noqa: S101 - see above
+    assert not isinstance(output.place, UserTable)  # noqa: S101 - see above
     return (writing_live if output.live else writing)(output.place, output.if_exists)
 
 

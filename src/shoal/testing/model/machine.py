@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from shoal.core.clock import Millis, Moment
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Retried, Settlement, Snoozed
 from shoal.core.politeness import QUIET
-from shoal.core.task import DEFAULT_POOL, LanePolicy, Lease, NewTask, Policy, RunState, State
+from shoal.core.task import DEFAULT_POOL, Extra, LanePolicy, Lease, NewTask, Policy, RunState, State
 from shoal.errors import UsageError
 from shoal.frontier.contract.frontier import Ask, NewRun, Renewal
 from shoal.testing.contract.harness import Harness
@@ -76,8 +76,9 @@ endings = st.sampled_from(
         "snooze",
         "aside",
         "back",
-        "redirect",
+        "on its way",
         "dead",
+        "dead anew",
         "drop",
         "wrong token",
         "wrong run",
@@ -217,15 +218,15 @@ class FrontierMachine(RuleBasedStateMachine):
             case "snooze":
                 return Snoozed(2_500, 2, REASON)
             case "aside":
-                self.number += 1
-                return Snoozed(1_000, 1, REASON, url=f"https://{lease.task.site}/{self.number}", aside=1_600)
+                return Snoozed(1_000, 1, REASON, Extra(limits=lease.task.extra.limits + 1), 1_600)
             case "back":
                 return Snoozed()
-            case "redirect":
-                self.number += 1
-                return Snoozed(url=f"https://{lease.task.site}/{self.number}")
+            case "on its way":
+                return Snoozed(extra=Extra(halfway=True))
             case "dead":
                 return Dead(REASON)
+            case "dead anew":
+                return Dead(REASON, Extra())
             case "drop":
                 return Dropped(REASON)
             case _:

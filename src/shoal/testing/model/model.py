@@ -140,14 +140,15 @@ class FrontierModel:
                 task.attempts += 1
                 task.not_before = now + wait
                 counts["retries"] += 1
-            case Snoozed(wait=wait, url=url, aside=aside):
+            case Snoozed(wait=wait, extra=extra, aside=aside):
                 self.move(task, State.WAITING)
-                task.url = url or task.url
+                task.extra = extra or task.extra
                 if aside:
                     task.not_before = now + aside
                 counts["snoozes"] += bool(wait)
-            case Dead(attempts=attempts):
+            case Dead(extra=extra, attempts=attempts):
                 task.attempts += attempts
+                task.extra = extra or task.extra
                 self.move(task, State.DEAD)
             case Dropped():
                 self.move(task, State.DROPPED)
@@ -207,7 +208,8 @@ class FrontierModel:
         assert task in self.ready(ask, now), f"{task} was not to be had"
         assert task.id in (0, lease.task.id), "a task keeps its number"
         task.id = lease.task.id
-        assert (lease.task.attempts, lease.task.crashes) == (task.attempts, task.crashes)
+        told = (lease.task.attempts, lease.task.crashes, lease.task.extra)
+        assert told == (task.attempts, task.crashes, task.extra)
         line = (task.run.queue, task.lane, task.site)
         before = [o for o in self.ready(ask, now) if (o.run.queue, o.lane, o.site) == line and o.place < task.place]
         assert not before, f"I6: {before[0]} stood before {task}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from shoal.core.clock import Millis, Moment
 from shoal.core.politeness import remembered
-from shoal.core.task import LanePolicy, Lease, Policy, RunState, State
+from shoal.core.task import NO_EXTRA, Extra, LanePolicy, Lease, Policy, RunState, State
 
 MANY = 1 << 30
 
@@ -49,6 +49,7 @@ class ModelTask:
     crashes: int = 0
     id: int = 0
     key: bytes | None = None
+    extra: Extra = NO_EXTRA
 
     @property
     def place(self) -> tuple[int, int]:

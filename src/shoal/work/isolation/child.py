@@ -21,6 +21,7 @@ from shoal.api.page import Page
 from shoal.api.yields import collect
 from shoal.config.target import load_scrapers
 from shoal.core.html.content import content_hash
+from shoal.core.task import Hop
 from shoal.core.url import NormalURL
 from shoal.errors import BadScraper, ShoalError
 from shoal.work.isolation.messages import LENGTH, Hello, PageRead, PageWork, Ready, SentRequest, framed
@@ -104,8 +105,9 @@ async def _read(work: PageWork, handler: Handler) -> PageRead:
     """What the handler gives, or how it failed. The page is hashed here too: that is to parse it."""
     request = msgspec.structs.replace(work.request.received(), url=NormalURL(work.request.url))
     page = Page(
-        work.url, work.body, status=work.status, headers=CIMultiDict(work.headers), request=request, depth=work.depth
-    )
+        work.url, work.body, status=work.status, headers=CIMultiDict(work.headers), request=request, depth=work.depth,
+        history=[Hop(url, status, dict(headers)) for url, status, headers in work.history],
+    )  # fmt: skip
     try:
         digest = None if work.volatile is None else content_hash(page.body, page.headers, work.volatile)
         page.unchanged = work.unchanged if digest is None else digest == work.last

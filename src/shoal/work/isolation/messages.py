@@ -11,7 +11,10 @@ from typing import Any
 import msgspec
 
 from shoal.api.request import Request
+from shoal.api.request_body import written
 from shoal.core.task import Kind
+from shoal.core.url import without_credentials
+from shoal.errors import BadScraper
 from shoal.work.task.handler_failure import HandlerFailure
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -37,34 +40,45 @@ class Ready(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
-class SentRequest(msgspec.Struct, frozen=True, array_like=True):
-    """A Request on its way from one process to another, field by field."""
+class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A Request on its way from one process to another: what it says in short is written out."""
 
     url: str
-    to: str | None
-    data: Any
-    group: str | None
-    priority: int | None
-    lane: str | None
-    ttl: float | str | None
-    method: str
-    headers: dict[str, str] | None
-    body: bytes | None
-    dedup: bool
-    kind: Kind
-    every: float | str | None
+    to: str | None = None
+    data: Any = None
+    group: str | None = None
+    priority: int | None = None
+    lane: str | None = None
+    ttl: float | str | None = None
+    method: str = "GET"
+    headers: dict[str, str] | None = None
+    body: bytes | None = None
+    dedup: bool = True
+    kind: Kind = Kind.PAGE
+    every: float | str | None = None
+    timeout: float | str | None = None
+    accept: list[int] | None = None
+    redirects: bool | None = None
 
     @classmethod
     def of(cls, request: Request) -> SentRequest:
-        """As it is sent. Raises AttributeError or TypeError for one that cannot be."""
-        url, to, data, group, priority, lane, ttl, method, headers, body, *rest = msgspec.structs.astuple(request)
-        named = None if headers is None else dict(headers)
-        text = body.encode() if isinstance(body, str) else body
-        return cls(url, to, data, group, priority, lane, ttl, method, named, text, *rest)
+        """As it is sent. Raises AttributeError or TypeError for one that cannot be, BadScraper where it says why."""
+        try:
+            method, headers, body = written(request)
+        except ValueError as error:
+            raise BadScraper(f"A request for {without_credentials(request.url)} cannot be made: {error}.") from error
+        said = {name: getattr(request, name) for name in _AS_IT_IS}
+        accept = None if request.accept is None else list(request.accept)
+        return cls(**said, method=method, headers=headers, body=body, accept=accept)
 
     def received(self) -> Request:
-        """As it was."""
-        return Request(*msgspec.structs.astuple(self))
+        """As it was, but that `json`, `form` and `cookies` are body and headers."""
+        return Request(**msgspec.structs.asdict(self))
+
+
+_AS_IT_IS = tuple(
+    field for field in SentRequest.__struct_fields__ if field not in ("method", "headers", "body", "accept")
+)
 
 
 class PageWork(msgspec.Struct, frozen=True):
@@ -79,6 +93,7 @@ class PageWork(msgspec.Struct, frozen=True):
     body: bytes
     request: SentRequest
     depth: int
+    history: list[tuple[str, int, list[tuple[str, str]]]] = []
     volatile: tuple[str, ...] | None = None
     last: str | None = None
     unchanged: bool = False

@@ -13,8 +13,8 @@ from shoal.api.request import Request
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Millis, Moment
 from shoal.core.notes import Entry
-from shoal.core.outcome import Blame, Outcome, Settlement, Snoozed
-from shoal.core.task import Kind, NewTask, accepted_url
+from shoal.core.outcome import Blame, Dead, Outcome, Settlement, Snoozed
+from shoal.core.task import Extra, Kind, NewTask, accepted_url
 from shoal.core.url import NormalURL, site_of
 from shoal.delivery.held_lease import HeldLease
 from shoal.errors import TooLate
@@ -23,7 +23,15 @@ from shoal.frontier.contract.cache import Cache
 from shoal.insight.audit import Robots
 from shoal.intake.admission import OUTSIDE, Refusal, Refused, may_lead_to, pool_of, to_task
 from shoal.work.task.recollection import Recollection
-from shoal.work.task.waypoint import Waypoint, as_get, read_waypoint, turns_to_get, waypoint_entry, waypoint_key
+from shoal.work.task.waypoint import (
+    Waypoint,
+    as_get,
+    hop_of,
+    read_waypoint,
+    turns_to_get,
+    waypoint_entry,
+    waypoint_key,
+)
 
 _OF_ONE_SITE = frozenset({"authorization", "cookie", "proxy-authorization"})
 """Headers that are meant for the site they were written for, and for no other that it redirects to."""
@@ -61,12 +69,13 @@ class Attempt:
     `refusals`: links that were met and will not be followed, by why.
     `recollection`: what is remembered of the page; None = nothing is, nor will be.
     `made`: the requests that are over, for the log. `trouble`: None = none. `entries`: what is to be remembered of it.
-    `way`: what the cache has of where leases before have led it.
+    `way`: what the cache has of where leases before have led it. `answers_first`: its last request
+    was the first answer to a challenge (401).
     """
 
     __slots__ = (
-        "_origin", "crawl_delay", "duplicates", "entries", "exits_failed", "exits_ok", "extra", "held", "lease",
-        "least_delay", "made", "moved_to", "pace", "recollection", "refusals", "task", "trouble", "url", "way",
+        "_origin", "answers_first", "crawl_delay", "duplicates", "entries", "exits_failed", "exits_ok", "extra", "held",
+        "lease", "least_delay", "made", "moved_to", "pace", "recollection", "refusals", "task", "trouble", "url", "way",
     )  # fmt: skip
 
     def __init__(self, held: HeldLease) -> None:
@@ -89,6 +98,7 @@ class Attempt:
         self.entries: tuple[Entry, ...] = ()
         self.refusals: Counter[Refusal] = Counter()
         self.duplicates = 0
+        self.answers_first = False
 
     @property
     def origin(self) -> str:
@@ -144,16 +154,19 @@ class Attempt:
         self.way = waypoint_entry(self.task, waypoint)
         self._arrive(waypoint)
 
-    def move(self, url: str, status: int) -> None:
-        """Go on at another address, with the method and body that go there."""
-        turned = turns_to_get(status, self.extra.method)
-        self._arrive(Waypoint(str(url), self.extra.redirects + 1, turned))
+    def move(self, url: str, response: Response) -> None:
+        """Go on at the address to which an answer leads, with the method and body that go there."""
+        turned = turns_to_get(response.status, self.extra.method)
+        history = (*self.extra.history, hop_of(self.url, response.status, response.headers))
+        self._arrive(Waypoint(str(url), self.extra.redirects + 1, turned, history))
         self.moved_to = self.url
 
     def _arrive(self, waypoint: Waypoint) -> None:
         first = self.extra.first_url or self.url
         extra = as_get(self.extra) if waypoint.as_get else self.extra
-        self.extra = msgspec.structs.replace(extra, redirects=waypoint.redirects, first_url=first)
+        self.extra = msgspec.structs.replace(
+            extra, redirects=waypoint.redirects, first_url=first, history=waypoint.history
+        )
         self.url = waypoint.url
         self._origin = None
 
@@ -167,14 +180,7 @@ class Attempt:
         task, extra = self.task, self.task.extra
         url = accepted_url(task.url, extra)
         fresh = msgspec.structs.replace(
-            extra,
-            redirects=0,
-            first_url=None,
-            detours=(),
-            visits=extra.visits + 1,
-            limits=0,
-            set_back_since=0,
-            halfway=False,
+            _without_setbacks(extra), redirects=0, first_url=None, history=(), visits=extra.visits + 1
         )
         place = (task.lane, task.handler, task.priority, task.depth)
         return NewTask(url, scraper.site_of(url), None, *place, wait=every, extra=fresh, pool=pool_of(url, scraper))
@@ -235,14 +241,17 @@ class Attempt:
 
     def _on_the_way(self, outcome: Outcome) -> tuple[Outcome, tuple[Entry, ...]]:
         """The outcome, and what the cache is told. A lease that is given back leads its task on; every other end lets
-        go of the way, so that the next attempt begins at the beginning."""
+        go of the way, so that the next attempt begins at the beginning; and if it is dead, of all setbacks, for when it
+        is requeued."""
         if _is_given_back(outcome):
             if self.moved_to is None:
                 return outcome, ()
             extra = msgspec.structs.replace(outcome.extra or self.task.extra, halfway=True)
             turned = self.extra.method != self.task.extra.method
-            waypoint = Waypoint(self.moved_to, self.extra.redirects, turned)
+            waypoint = Waypoint(self.moved_to, self.extra.redirects, turned, self.extra.history)
             return msgspec.structs.replace(outcome, extra=extra), (waypoint_entry(self.task, waypoint),)
+        if isinstance(outcome, Dead) and (extra := _without_setbacks(self.task.extra)) != self.task.extra:
+            outcome = msgspec.structs.replace(outcome, extra=extra)
         return outcome, () if self.way is None else (msgspec.structs.replace(self.way, ttl=0),)
 
     def given_back(self) -> Settlement:
@@ -253,6 +262,11 @@ class Attempt:
 
 def _is_given_back(outcome: Outcome) -> TypeGuard[Snoozed]:
     return isinstance(outcome, Snoozed) and not outcome.wait and not outcome.aside
+
+
+def _without_setbacks(extra: Extra) -> Extra:
+    """As it was before its first attempt."""
+    return msgspec.structs.replace(extra, detours=(), limits=0, set_back_since=0, halfway=False)
 
 
 def _let_go(flight: Entry | None, goes_on: bool) -> tuple[Entry, ...]:

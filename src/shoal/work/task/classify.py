@@ -17,7 +17,6 @@ from shoal.core.task import Lease
 from shoal.fetch.protocol import FetchError, Stage
 from shoal.work.task.attempt import Attempt, Trouble
 
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 WORTH_RETRYING = frozenset({408, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 
 LEAST_BACKOFF: Millis = 1000
@@ -83,13 +82,18 @@ class Classifier:
         extra = msgspec.structs.replace(lease.task.extra, detours=(*attempt.extra.detours, lease.exit))
         return Snoozed(reason=reason, extra=extra)
 
-    def answer(self, lease: Lease, status: int, headers: Mapping[str, str], now: Moment) -> Outcome | None:
-        """What an answer means by its status alone. None = it is for the handler."""
+    def answer(
+        self, lease: Lease, status: int, headers: Mapping[str, str], now: Moment, *, accepted: bool = False
+    ) -> Outcome | None:
+        """What an answer means by its status alone. None = it is for the handler. `accepted`: who wrote it wants to see
+        this status; a rate limit is one all the same."""
         if 200 <= status < 300:
             return None
         limited = self.rate_limit(lease, status, headers, now)
         if limited is not None:
             return limited
+        if accepted:
+            return None
         blame = Blame.HOST if status >= 500 else Blame.URL
         return self.failure(lease, Reason(blame, f"HTTP {status}"), permanent=status not in WORTH_RETRYING)
 

@@ -63,7 +63,8 @@ class Recollection:
         self._largest = largest
         self._has_cookies = has_cookies
         self._url = accepted_url(task.url, task.extra)
-        self._key = identity(scraper.name, extra.method, self._url, extra.body, headers_of(extra, scraper).items())
+        said = [*headers_of(extra, scraper).items(), *_known_as(scraper)]
+        self._key = identity(scraper.name, extra.method, self._url, extra.body, said)
         self._rules = rules_of(scraper.volatile)
         self._last: Seen | None = None
         self._known: StoredAnswer | None = None
@@ -154,6 +155,10 @@ class Recollection:
 
     def compare(self, response: Response) -> bool:
         """Whether the page says what it said at its last visit."""
+        if response.status in GONE:
+            self._digest = None
+            self.unchanged = self._last == Seen(self._rules, None)
+            return self.unchanged
         digest = self.known_digest
         if digest is None:
             digest = content_hash(response.body, response.headers, self._scraper.volatile)
@@ -167,6 +172,10 @@ class Recollection:
 
     def remember(self, response: Response, requests: int, now: Moment) -> None:
         """The page was read: keep what it said, and that it has changed if so. `requests`: how many it took."""
+        if response.status in GONE:
+            self.miss(response.status, now)
+            self._do_not_wait()
+            return
         if self._used and not requests and self.unchanged:
             return
         last = self._last
@@ -239,6 +248,11 @@ class Recollection:
         if not stored.validators:
             return cache
         return max(cache, ANSWER_KEPT, 2 * (every_of(self._task, self._scraper) or 0))
+
+
+def _known_as(scraper: Scraper) -> list[tuple[str, str]]:
+    """Who asks, as far as that decides what is answered."""
+    return [(f"auth {origin}", f"{who.user}:{who.password}") for origin, who in scraper.auth.items()]
 
 
 def headers_of(extra: Extra, scraper: Scraper) -> dict[str, str]:

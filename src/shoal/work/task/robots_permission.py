@@ -12,7 +12,7 @@ from shoal.api.routes import MOST_PRIORITY
 from shoal.api.scraper import Scraper
 from shoal.core.clock import Clock
 from shoal.core.outcome import Blame, Dead, Done, Dropped, Outcome, Reason, Snoozed
-from shoal.core.task import Extra, Kind, Lease, NewTask, Task
+from shoal.core.task import REDIRECTS, Extra, Kind, Lease, NewTask, Task
 from shoal.core.url import join, site_of
 from shoal.errors import BadURL, NeedsAnotherLease, TooLate, UsageError
 from shoal.fetch.protocol import Fetch, Fetcher, FetchError, Response, Stage
@@ -23,7 +23,7 @@ from shoal.insight.audit import Robots
 from shoal.intake.admission import pool_of
 from shoal.work.options import WorkTiming
 from shoal.work.task.attempt import Attempt, Trouble
-from shoal.work.task.classify import REDIRECTS, Classifier, because
+from shoal.work.task.classify import Classifier, because
 
 MOST_REDIRECTS = 5
 """So many are followed to a robots.txt, also to other sites. One that is further away is taken not to be there."""

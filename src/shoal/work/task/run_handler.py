@@ -36,6 +36,7 @@ from shoal.work.store.task_budget import TaskBudget
 from shoal.work.task.attempt import Attempt
 from shoal.work.task.classify import Classifier
 from shoal.work.task.handler_failure import FailureKind, HandlerFailure, failure_of
+from shoal.work.task.recollection import GONE
 from shoal.work.task.tally import Tally
 
 log = structlog.get_logger("shoal")
@@ -82,13 +83,14 @@ class HandlerRunner:
             headers=response.headers,
             request=to_request(task, self._secrets),
             depth=task.depth,
+            history=attempt.extra.history,
         )
         apart = self._pool.takes(task, scraper)
         began = None if apart or handler.thread else await self._fair_turns.begin()
         with nullcontext() if apart else self._handling(attempt.held):
             try:
                 if apart:
-                    collected = await self._read_apart(handler, attempt, scraper, page)
+                    collected = await self._read_apart(handler, attempt, scraper, response, page)
                 else:
                     collected = await self._read_here(handler, attempt, response, page)
                 if isinstance(collected, HandlerFailure):
@@ -130,18 +132,19 @@ class HandlerRunner:
         return collected
 
     async def _read_apart(
-        self, handler: Handler, attempt: Attempt, scraper: Scraper, page: Page
+        self, handler: Handler, attempt: Attempt, scraper: Scraper, response: Response, page: Page
     ) -> Collected | HandlerFailure:
         """In a process that can be killed. What it answers is data, and nothing of it is believed to be more."""
         known = attempt.recollection
-        to_hash = known is not None and known.known_digest is None
+        to_hash = known is not None and known.known_digest is None and response.status not in GONE
         read = await self._pool.read(
             PageWork(
                 scraper.name, handler.label, page.url, page.status, list(page.headers.items()), page.body,
                 SentRequest.of(page.request), page.depth,
+                [(hop.url, hop.status, list(hop.headers.items())) for hop in page.history],
                 volatile=scraper.volatile if to_hash else None,
                 last=known.last_digest if known is not None else None,
-                unchanged=known is not None and known.known_digest is not None and known.learn(known.known_digest),
+                unchanged=known is not None and not to_hash and known.compare(response),
             )
         )  # fmt: skip
         if isinstance(read, HandlerFailure):
@@ -202,7 +205,14 @@ def _check_size(items: list[bytes]) -> None:
 
 
 def _is_plain(request: Request) -> bool:
-    return request.dedup and request.kind is Kind.PAGE and request.method == "GET" and request.body is None
+    return (
+        request.dedup
+        and request.kind is Kind.PAGE
+        and request.method == "GET"
+        and request.body is None
+        and request.json is None
+        and request.form is None
+    )
 
 
 def _is_cancelled() -> bool:

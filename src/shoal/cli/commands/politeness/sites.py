@@ -12,7 +12,6 @@ from shoal.config.load import load
 from shoal.core.clock import iso
 from shoal.frontier.contract.engine import Engine
 from shoal.frontier.contract.reader import SiteRecord
-from shoal.runs.release_site import release_site
 
 app = typer.Typer(help="Sites: their clocks, and what holds them back.", invoke_without_command=True)
 
@@ -64,6 +63,8 @@ def release(
 
         shoal sites release shop.example
     """
+    from shoal.runs.release_site import release_site  # noqa: PLC0415 - brings aiohttp
+
     with_engine(engine, config, lambda store: release_site(store, site))
     say(f"{site} is no longer held back.")
 

@@ -22,7 +22,7 @@ def doctor(
     config: ConfigOption = None,
     as_data: JsonOption = False,
 ) -> None:
-    """Check this machine and these settings: Python, SQLite, engine, disk, contact, limits, optional parts.
+    """Check this machine and these settings: Python, SQLite, engine, disk, contact, limits, exits, optional parts.
 
     Ends with exit code 1 if something fails. Changes nothing, unless --migrate is given: then the store is made if
     there is none, and one of an older version is brought up to this one. Stop the workers of the older version first.
@@ -56,6 +56,7 @@ async def _examine(settings: Settings, *, migrate: bool) -> list[Finding]:
         *doctor_checks.check_disk(settings),
         doctor_checks.check_contact(settings),
         doctor_checks.check_descriptors(settings),
+        *doctor_checks.check_sources(settings),
         doctor_checks.check_tor(settings),
         *doctor_checks.check_environment(),
         *doctor_checks.check_extras(),

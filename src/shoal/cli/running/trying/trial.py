@@ -154,6 +154,7 @@ def _impatient(scraper: Scraper) -> Scraper:
     tried = copy.copy(scraper)
     tried.attempts, tried.site_down_after, tried.max_rate_limits = 1, 0.0, 1
     tried.allow, tried.max_depth, tried.every, tried.cache = None, None, None, None
+    tried.isolate = False  # what it reads is wanted in this process
     return tried
 
 

@@ -72,13 +72,14 @@ class Settlements(Composite, frozen=True, gc=False):
     duplicates: list[int]
     crawl_delay: list[int | None]
     url: list[str | None]
-    note: list[str | None]
+    reason: list[str | None]
     group_name: list[str | None]
     n: list[int]
     body: list[bytes | None]
     pace: list[int | None]
     cause: list[str | None]
     aside: list[int]
+    extra: list[str | None]
 
 
 class ExitReports(Composite, frozen=True, gc=False):

@@ -9,7 +9,7 @@ import msgspec
 
 from shoal.core.notes import Entry, Note
 from shoal.core.outcome import Dead, Done, Dropped, Retried, Settlement, Snoozed
-from shoal.core.task import NewTask
+from shoal.core.task import Extra, NewTask
 from shoal.frontier.contract.mover import PackedItems
 from shoal.frontier.redis.codec.encoding import encode, opaque
 from shoal.frontier.redis.codec.items import packed_items
@@ -97,14 +97,18 @@ def _outcome(settlement: Settlement, partition_of: PartitionOf) -> tuple[object,
             return (0, *_items(done), *_links(done.tasks, partition_of))
         case Retried(wait=wait):
             return (1, wait, False, False, False)
-        case Snoozed(wait=wait, penalty=penalty, url=url, extra=extra):
-            return (2, wait, penalty, url or False, False if extra is None else opaque(_json(extra)))
-        case Dead(reason=reason, attempts=attempts):
-            return (3, opaque(_json(reason)), False, attempts, False)
+        case Snoozed(wait=wait, penalty=penalty, extra=extra):
+            return (2, wait, penalty, False, _extra(extra))
+        case Dead(reason=reason, extra=extra, attempts=attempts):
+            return (3, opaque(_json(reason)), False, attempts, _extra(extra))
         case Dropped(reason=reason):
             return (4, opaque(_json(reason)), False, False, False)
         case other:
             assert_never(other)
+
+
+def _extra(extra: Extra | None) -> object:
+    return False if extra is None else opaque(_json(extra))
 
 
 def _items(done: Done) -> tuple[object, ...]:

@@ -1,10 +1,8 @@
-"""Workers: a sign of life from each, what it holds, and renewal of that."""
+"""Workers: a sign of life from each, and what it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from shoal.frontier.contract.frontier import Renewal, WorkerInfo
+from shoal.frontier.contract.frontier import WorkerInfo
 from shoal.frontier.sqlite.store.transaction import Transaction, encode
 
 
@@ -12,15 +10,6 @@ def leases_of(tx: Transaction, worker: int) -> list[tuple[str, int, int]]:
     """What a worker holds: run id, task and token of each lease."""
     held: list[tuple[str, int, int]] = tx.rows("find_leases_of_worker", worker=worker)
     return held
-
-
-def renew(tx: Transaction, worker: WorkerInfo, leases: Sequence[Renewal]) -> Sequence[int]:
-    """Let leases run anew. Answers the tokens of those that are lost."""
-    greet(tx, worker)
-    rows = [[lease.task, lease.token] for lease in leases]
-    tx.run("renew_leases", leases=rows, now=tx.now)
-    alive = set(tx.rows("find_live_tokens", leases=rows))
-    return [lease.token for lease in leases if lease.token not in alive]
 
 
 def greet(tx: Transaction, worker: WorkerInfo) -> int:

@@ -14,7 +14,7 @@ import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
 from shoal.errors import UsageError
-from shoal.runs.export.places.table import ID, OWN, Table, missing_columns, quoted, quoted_column
+from shoal.runs.export.places.table import ID, OWN, UserTable, missing_columns, quoted, quoted_column
 from shoal.runs.export.records import ColumnKind
 from shoal.runs.export.survey import Survey
 
@@ -32,7 +32,7 @@ _CONNECT_WITHIN = 30.0
 class PostgresRows:
     """An open table (`TableRows`)."""
 
-    def __init__(self, connection: asyncpg.Connection, table: Table, columns: Sequence[str]) -> None:
+    def __init__(self, connection: asyncpg.Connection, table: UserTable, columns: Sequence[str]) -> None:
         name, names = quoted(table.name), ", ".join(map(quoted_column, columns))
         self._statement = (
             f"INSERT INTO {name} ({names}) SELECT {names} FROM jsonb_populate_recordset(NULL::{name}, $1::jsonb) "  # noqa: S608 - names are quoted
@@ -48,7 +48,7 @@ class PostgresRows:
 
 
 @asynccontextmanager
-async def open_postgres_table(table: Table, found: Survey, *, live: bool) -> AsyncIterator[PostgresRows]:
+async def open_postgres_table(table: UserTable, found: Survey, *, live: bool) -> AsyncIterator[PostgresRows]:
     """The table, made if it is not there. What was inserted stays if the block ends well; live, in any case."""
     columns = [*OWN, *(name for name in found.columns if name not in OWN)]
     too_long = [name for name in columns if len(name.encode()) > _LONGEST_NAME]
@@ -71,7 +71,7 @@ async def open_postgres_table(table: Table, found: Survey, *, live: bool) -> Asy
         raise UsageError(f"The output {table.shown!r} could not be written: {told}.") from error
 
 
-async def _make(connection: asyncpg.Connection, table: Table, found: Survey, columns: Sequence[str]) -> None:
+async def _make(connection: asyncpg.Connection, table: UserTable, found: Survey, columns: Sequence[str]) -> None:
     if await connection.fetchval("SELECT to_regclass($1)", quoted(table.name)) is None:
         defined = ", ".join(
             f"{quoted_column(name)} {_TYPES[found.kinds.get(name, ColumnKind.TEXT)]}"

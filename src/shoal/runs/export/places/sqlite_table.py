@@ -12,7 +12,7 @@ import msgspec
 
 from shoal.errors import UsageError
 from shoal.frontier.open import sqlite_path
-from shoal.runs.export.places.table import ID, OWN, Table, missing_columns, quoted, quoted_column
+from shoal.runs.export.places.table import ID, OWN, UserTable, missing_columns, quoted, quoted_column
 from shoal.runs.export.records import ColumnKind
 from shoal.runs.export.survey import Survey
 
@@ -28,7 +28,7 @@ _TYPES = {
 class SqliteRows:
     """An open table (`TableRows`). `live`: each batch is committed."""
 
-    def __init__(self, connection: sqlite3.Connection, table: Table, columns: Sequence[str], *, live: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, table: UserTable, columns: Sequence[str], *, live: bool) -> None:
         names = ", ".join(map(quoted_column, columns))
         marks = ", ".join("?" * len(columns))
         self._statement = (
@@ -50,7 +50,7 @@ class SqliteRows:
 
 
 @asynccontextmanager
-async def open_sqlite_table(table: Table, found: Survey, *, live: bool) -> AsyncIterator[SqliteRows]:
+async def open_sqlite_table(table: UserTable, found: Survey, *, live: bool) -> AsyncIterator[SqliteRows]:
     """The table, made if it is not there. What was inserted stays if the block ends well."""
     path = sqlite_path(table.database, table.database.partition("://")[2])
     columns = [*OWN, *(name for name in found.columns if name not in OWN)]

@@ -22,7 +22,7 @@ OWN = (ID, RUN, URL)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class UserTable:
     """`database`: its URL. `name`: may have a schema before it. `shown`: without the password."""
 
     database: str
@@ -46,7 +46,7 @@ class TableRows(Protocol):
 class OpenTable(Protocol):
     """How a dialect opens its tables."""
 
-    def __call__(self, table: Table, found: Survey, *, live: bool) -> AbstractAsyncContextManager[TableRows]: ...
+    def __call__(self, table: UserTable, found: Survey, *, live: bool) -> AbstractAsyncContextManager[TableRows]: ...
 
 
 class ItemIds:
@@ -83,7 +83,7 @@ class TableRowMaker:
         return {ID: self._ids.of(item), RUN: self._run, URL: item.url} | record_of(item, self._columns)
 
 
-def table_for(target: str, shown: str) -> Table:
+def table_for(target: str, shown: str) -> UserTable:
     """The table that a URL means: `sqlite:///books.db#books`, `postgresql://…/database#schema.books`."""
     database, _, name = target.partition("#")
     name = unquote(name)
@@ -91,7 +91,7 @@ def table_for(target: str, shown: str) -> Table:
         raise UsageError(
             f"The output {shown!r} names no table; write it behind the database: {shown.partition('#')[0]}#items."
         )
-    return Table(database, name, shown)
+    return UserTable(database, name, shown)
 
 
 def quoted(name: str) -> str:
@@ -104,7 +104,7 @@ def quoted_column(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def missing_columns(table: Table, has: Sequence[str], wanted: Sequence[str]) -> None:
+def missing_columns(table: UserTable, has: Sequence[str], wanted: Sequence[str]) -> None:
     """Raises UsageError if a table that is there lacks columns: it is the user's, and never altered."""
     lacking = [name for name in wanted if name not in has]
     if lacking:

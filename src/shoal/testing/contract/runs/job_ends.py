@@ -8,7 +8,7 @@ from shoal.core.task import Extra
 from shoal.frontier.contract.jobs import ANY, JobState
 from shoal.testing.contract.harness import Capability, Harness, needs
 from shoal.testing.contract.runs.jobs import DAY, HOUR, JobScene, new_job, search
-from shoal.testing.contract.scene import names, page, retried
+from shoal.testing.contract.scene import dead, names, page, retried
 
 
 @pytest.mark.asyncio
@@ -120,6 +120,44 @@ class JobEndContract:
         assert (await scene.status("two")).state is JobState.QUEUED
         await scene.finish(*await scene.claim(9))
         await scene.check_books()
+
+    async def test_sweeps_delete_the_results_of_jobs_as_those_of_runs(self, harness: Harness) -> None:
+        """On the stroke and not before, whether or not anybody calls `expire`; what is known of the job stays."""
+        scene = JobScene(harness)
+        await scene.submit(new_job("one", search("milk")), new_job("two", search("eggs")))
+        milk, eggs = await scene.claim(2)
+        await scene.finish(milk)
+        await scene.advance(HOUR - 1)
+        await scene.finish(eggs)
+        assert (await scene.frontier.sweep()).items_deleted == 0
+        assert len(await scene.items("one")) == 1
+        await scene.advance(1)
+        assert (await scene.frontier.sweep()).items_deleted == 1, "of the first, by whoever sweeps"
+        assert await scene.items("one") == []
+        status = await scene.status("one")
+        assert (status.state, status.expired) == (JobState.EXPIRED, True)
+        assert len(await scene.items("two")) == 1
+        assert await scene.expire_all() == (1, 0)
+        assert (await scene.frontier.sweep()).items_deleted == 0
+        assert (await scene.counters("one")).items == 1
+
+    async def test_a_job_whose_dead_letter_is_requeued_keeps_its_results(self, harness: Harness) -> None:
+        scene = JobScene(harness)
+        await scene.submit(new_job("one", search("milk"), search("eggs")))
+        milk, eggs = await scene.claim(2)
+        await scene.finish(milk)
+        await scene.settle(dead(eggs))
+        await scene.advance(HOUR - 1)
+        assert await scene.frontier.requeue_dead("one") == 1
+        await scene.advance(HOUR)
+        assert (await scene.frontier.sweep()).items_deleted == 0
+        assert await scene.expire_all() == (0, 0)
+        await scene.finish(await scene.claim_one())
+        await scene.advance(HOUR - 1)
+        await scene.sweep_all()
+        assert len((await scene.results("one"))["one"]) == 2
+        await scene.advance(1)
+        assert (await scene.frontier.sweep()).items_deleted == 2
 
     async def test_many_jobs_expire_in_steps(self, harness: Harness) -> None:
         scene = JobScene(harness)

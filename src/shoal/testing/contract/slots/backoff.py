@@ -252,7 +252,7 @@ class AsideContract:
         await scene.open_run(delay=0)
         await scene.put("a.example/1")
         lease = await scene.claim_one()
-        outcome = Snoozed(0, 0, LIMITED, "https://a.example/2", Extra(data={"n": 1}), 700)
+        outcome = Snoozed(0, 0, LIMITED, Extra(data={"n": 1}), 700)
         await scene.settle(settle(lease, outcome, started=lease.claimed_at, requests=1))
         counts = await scene.counters()
         assert (counts.waiting, counts.leased, counts.retries, counts.snoozes) == (1, 0, 0, 0)
@@ -260,7 +260,7 @@ class AsideContract:
         assert await scene.claim() == []
         await scene.advance(1)
         lease = await scene.claim_one()
-        assert (lease.task.url, lease.task.extra.data, lease.task.attempts) == ("https://a.example/2", {"n": 1}, 0)
+        assert (lease.task.url, lease.task.extra.data, lease.task.attempts) == ("https://a.example/1", {"n": 1}, 0)
 
     async def test_without_a_wait_its_slot_goes_on(self, harness: Harness) -> None:
         scene = Scene(harness)

@@ -262,6 +262,27 @@ class SiteRulesContract:
         await scene.advance(1)
         assert (await scene.claim_one()).delay == 5_000
 
+    async def test_a_loose_run_that_comes_back_is_freed_when_the_strict_one_leaves(self, harness: Harness) -> None:
+        """In a queue with it, where the loose one was the last to bring tasks before it had none left."""
+        scene = Scene(harness)
+        await scene.open_run("strict", queue="common", delay=5_000)
+        await scene.open_run("loose", queue="common", delay=100)
+        await scene.put("a.example/strict", run="strict")
+        await scene.put(page("a.example/loose", priority=1), run="loose")
+        lease = await scene.claim_one()
+        assert lease.task.run_id == "loose"
+        await scene.settle(done(lease))
+        await scene.sweep_all()  # the strict one is alone now
+        await scene.put("a.example/again", "a.example/last", run="loose")
+        await scene.advance(5_000)
+        lease = await scene.claim_one()
+        assert (lease.task.run_id, lease.delay) == ("strict", 5_000)
+        await scene.settle(done(lease))
+        await scene.sweep_all()
+        await scene.advance(100)
+        lease = await scene.claim_one()
+        assert (lease.task.run_id, lease.delay) == ("loose", 100)
+
     async def test_a_strict_run_is_found_among_the_many_tasks_of_a_queue(self, harness: Harness) -> None:
         scene = Scene(harness)
         await scene.open_run("loose", queue="common", delay=100)

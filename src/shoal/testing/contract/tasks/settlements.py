@@ -12,6 +12,7 @@ from shoal.core.task import Extra
 from shoal.frontier.contract.frontier import Renewal
 from shoal.testing.contract.harness import Capability, Harness, needs
 from shoal.testing.contract.scene import (
+    REASON,
     Scene,
     dead,
     done,
@@ -107,23 +108,33 @@ class SettlementContract:
         assert (letter.task, letter.url, letter.site) == (lease.task.id, "https://a.example/1", "a.example")
         assert (letter.lane, letter.handler, letter.reason, letter.died_at) == ("files", "detail", reason, granted.now)
 
-    async def test_a_redirect_continues_elsewhere(self, harness: Harness) -> None:
+    async def test_what_a_task_remembers_is_kept_and_it_is_the_next_of_its_site(self, harness: Harness) -> None:
+        """As between two steps of a redirect."""
         scene = Scene(harness)
         await scene.open_run()
         await scene.put(page("a.example/old", extra=Extra(group="g")), "a.example/other")
         lease = await scene.claim_one()
-        step = Extra(group="g", redirects=1, first_url="https://a.example/old")
-        await scene.settle(
-            settle(lease, Snoozed(url="https://a.example/new", extra=step), started=lease.claimed_at, requests=1)
-        )
+        step = Extra(group="g", halfway=True)
+        await scene.settle(settle(lease, Snoozed(extra=step), started=lease.claimed_at, requests=1))
         await scene.advance(999)
         assert await scene.claim() == []
         await scene.advance(1)
         again = await scene.claim_one()
-        assert (again.task.id, again.task.url, again.task.extra) == (lease.task.id, "https://a.example/new", step)
+        assert (again.task.id, again.task.url, again.task.extra) == (lease.task.id, lease.task.url, step)
         assert again.task.attempts == 0
         await scene.settle(given_back(again))
-        assert names([await scene.claim_one()]) == ["a.example/new"], "a step that was taken is not taken back"
+        assert (await scene.claim_one()).task.extra == step, "a step that was taken is not taken back"
+
+    @pytest.mark.parametrize("anew", [None, Extra(data={"n": [1, {}]}, group="g")], ids=["as it was", "begins anew"])
+    async def test_what_a_dead_letter_remembers_when_it_is_requeued(self, harness: Harness, anew: Extra | None) -> None:
+        scene = Scene(harness)
+        await scene.open_run(delay=0)
+        before = Extra(data={"n": [1, {}]}, group="g", limits=4, set_back_since=99)
+        await scene.put(page("a.example/1", handler="detail", depth=3, extra=before))
+        await scene.settle(settle(await scene.claim_one(), Dead(REASON, anew)))
+        assert await scene.frontier.requeue_dead("run") == 1
+        task = (await scene.claim_one()).task
+        assert (task.extra, task.handler, task.depth) == (anew or before, "detail", 3)
 
     async def test_without_the_right_token_nothing_happens(self, harness: Harness) -> None:
         scene = Scene(harness)

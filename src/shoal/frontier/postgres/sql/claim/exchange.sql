@@ -104,13 +104,13 @@ BEGIN
                     RETURN QUERY
                     SELECT d.*, _line.scraper, _line.lane, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint[],
                            NULL::boolean, 0
-                    FROM claim_heads(_now, _now + _ahead, _line.id, _line.auto_ack, _line.exits[1], _worker_number,
+                    FROM claim_by_one_exit(_now, _now + _ahead, _line.id, _line.auto_ack, _line.exits[1], _worker_number,
                                      _claim.tokens[_given + 1 : _want], _due.sites, _due.visits) AS d;
                 ELSE
                     RETURN QUERY
                     SELECT d.*, _line.scraper, _line.lane, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint[],
                            NULL::boolean, coalesce(_failures[array_position(_known, d.exit)], 0)
-                    FROM claim_tasks(_now, _now + _ahead, _line.id, _line.auto_ack, _exits, _rooms, _look_at, _line.own,
+                    FROM claim_by_any_exit(_now, _now + _ahead, _line.id, _line.auto_ack, _exits, _rooms, _look_at, _line.own,
                                      _most, _worker_number, _claim.tokens[_given + 1 : _want], _due.sites, _due.visits) AS d;
                 END IF;
                 GET DIAGNOSTICS _many = ROW_COUNT;

@@ -29,9 +29,9 @@ BEGIN
     END IF;
     SELECT * INTO _locked FROM lock_settled_sites(_settled.task, _settled.token, _link_run, _link_sites);
     IF _locked.singly AND 0 = ALL (_settled.kind) AND cardinality(_settled.crawl_delay) + cardinality(_settled.pace) = 0 THEN
-        _stood := settle_done(_now, _settled);
+        _stood := settle_only_done(_now, _settled);
     ELSE
-        _stood := settle_any(_now, _settled);
+        _stood := settle_any_outcome(_now, _settled);
     END IF;
     IF cardinality(_stood) < cardinality(_settled.task) THEN
         PERFORM count_late(_settled.run_id, _stood);

@@ -11,6 +11,7 @@ for _, id in ipairs(ask[4].ids) do
         end
         call('UNLINK', base .. 's:' .. number .. ':j', base .. 'e:' .. number .. ':j', base .. 'er:' .. number)
         call('HDEL', base .. 'r:' .. number, 'input')
+        call('ZREM', base .. 'res', number)
         if partition == 0 then
             call('ZREM', base .. 'jx', number)
             call('ZREM', base .. 'jc', number)

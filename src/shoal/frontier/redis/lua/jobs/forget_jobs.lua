@@ -15,6 +15,7 @@ for _, id in ipairs(ask[4].ids) do
         end
         call('UNLINK', base .. 's:' .. number .. ':j', base .. 'e:' .. number .. ':j', base .. 'er:' .. number)
         call('ZREM', base .. 'jobs', number)
+        call('ZREM', base .. 'res', number)
         call('ZREM', base .. 'jg', number)
         call('SREM', base .. 'cancelled', number)
         call('SREM', base .. 'thaw', number)

@@ -158,14 +158,12 @@ function jobs.close(run, row)
     call('HSET', base .. 'jv', run.id, text(8 * ended + (STEPS[run.state] or begun)))
 end
 
--- Results of other runs are deleted by sweeps, those of jobs where jobs expire.
+-- When their time is over, results are deleted by sweeps; what else is left of a job goes where jobs expire.
 local function keep_results(run)
     local over = run.rules.results_ttl and now + run.rules.results_ttl
     if over then
         call('HSET', base .. 'r:' .. run.number, 'results_until', over)
-        if not run.rules.job then
-            call('ZADD', base .. 'res', over, run.number)
-        end
+        call('ZADD', base .. 'res', over, run.number)
     end
     jobs.ended(run, over)
 end

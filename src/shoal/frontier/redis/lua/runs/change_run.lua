@@ -119,9 +119,7 @@ elseif as.version > tonumber(call('HGET', key, 'version') or 0) then
     end
     if as.results_until then
         call('HSET', key, 'results_until', as.results_until)
-        if not run.rules.job then
-            call('ZADD', base .. 'res', as.results_until, run.number)
-        end
+        call('ZADD', base .. 'res', as.results_until, run.number)
     end
 end
 if run.state ~= 'paused' and call('SISMEMBER', base .. 'thaw', run.number) == 1 then

@@ -151,9 +151,18 @@ local function keep(run, number, record, here, parcels)
     end
 end
 
+-- An entry whose task is to remember something else.
+local function with_extra(entry, body_at, extra)
+    if not extra then
+        return entry
+    end
+    local body = unpack_all(cut(entry, body_at + 1))
+    return cut(entry, 1, body_at) .. '\148' .. pack(body[1], body[2], body[3], extra)
+end
+
 -- A task goes back into line: after `wait`, with one more attempt (RETRY), or unharmed (SNOOZE), at once or, where it steps
 -- aside, after that.
-local function return_task(run, line, name, entry, kind, wait, url, extra, aside)
+local function return_task(run, line, name, entry, kind, wait, extra, aside)
     local next_at, id, priority, number, expires, attempts, crashes = unpack_some(entry, 6, 0)
     move(run, line, 1, 0)
     count(run, 'waiting', 1)
@@ -169,10 +178,7 @@ local function return_task(run, line, name, entry, kind, wait, url, extra, aside
         if wait > 0 then
             count(run, 'snoozes', 1)
         end
-        if url or extra then -- the next step of a redirect
-            local body = unpack_all(cut(entry, next_at + 1))
-            entry = cut(entry, 1, next_at) .. '\148' .. pack(url or body[1], body[2], body[3], extra or body[4])
-        end
+        entry = with_extra(entry, next_at, extra)
         if aside then
             delay(line.number, name, number, id, entry, now + aside)
             return
@@ -182,14 +188,14 @@ local function return_task(run, line, name, entry, kind, wait, url, extra, aside
 end
 
 -- What becomes of a task that is not done.
-local function apply(run, line, name, entry, kind, a, c, d, aside)
+local function apply(run, line, name, entry, kind, a, attempts, extra, aside)
     if kind == DEAD then
-        bury(run, line.number, name, entry, a, c, 0)
+        bury(run, line.number, name, with_extra(entry, unpack_some(entry, 6, 0), extra), a, attempts, 0)
     elseif kind == DROP then
         count(run, 'dropped', 1)
         endings.throw_away(run, entry, 'dropped', now, a)
     else
-        return_task(run, line, name, entry, kind, a, c, d, aside)
+        return_task(run, line, name, entry, kind, a, extra, aside)
     end
 end
 

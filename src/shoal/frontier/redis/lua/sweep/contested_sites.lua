@@ -128,12 +128,19 @@ local function hold_alone(name, leases, behind, latest)
 end
 
 local function relax(name, rules)
-    local site = site_of(name)
-    for _, line in ipairs(lines_of(site)) do
-        change_queue(line, name)[RULED] = 0 -- whoever comes back has its rules taken on again
-    end
-    site[RULES] = rules
+    site_of(name)[RULES] = rules
     look_at(name, now)
+end
+
+-- Whoever comes next has its rules looked at again, also one whose rules were among those that the site had: from now on it
+-- has others, or is not contested any more.
+local function rule_anew(name)
+    for _, line in ipairs(lines_of(known_site(name))) do
+        local ruled = queue_of(line, name)[RULED]
+        if ruled and ruled ~= 0 then
+            change_queue(line, name)[RULED] = 0
+        end
+    end
 end
 
 -- The rules that a site is to have: the strictest of these.
@@ -168,7 +175,8 @@ return function()
         local different = site and rules_at(name, site, aside, leases) or not site and {}
         local rules, behind = different and strictest_of(different)
         local is_held, old = false, site and rules_of(site)
-        if rules and rules ~= site[RULES] then
+        local is_relaxed = rules and rules ~= site[RULES]
+        if is_relaxed then
             local is_opened = old.concurrency == 1 and old.site_delay == 0 and read_rules(rules).concurrency > 1
             behind = is_opened and -1
             relax(name, rules)
@@ -178,8 +186,12 @@ return function()
             is_held = hold_alone(name, leases[name], behind or now + floor(old.lease / 2), now + old.lease)
         end
         looked_at[#looked_at + 1], looked_at[#looked_at + 2] = text(now), name
-        if different and not different[2] and not is_held then
+        local is_settled = different and not different[2] and not is_held
+        if is_settled then
             settled[#settled + 1] = name
+        end
+        if site and (is_settled or is_relaxed) then
+            rule_anew(name)
         end
     end
     add_scores(base .. 'contested', looked_at)

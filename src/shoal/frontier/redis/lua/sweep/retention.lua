@@ -1,6 +1,7 @@
 -- What is deleted when its time is over: results, workers that have gone, bans.
 
--- Results whose time is over, at most so many batches. Answers how many items went, in how many batches.
+-- Results whose time is over, at most so many batches. A job still knows when that was. Answers how many items went, in how
+-- many batches.
 local function delete_results(most)
     local deleted, batches = 0, 0
     for _, number in ipairs(call('ZRANGEBYSCORE', base .. 'res', '-inf', now, 'LIMIT', 0, 100)) do
@@ -16,7 +17,10 @@ local function delete_results(most)
         end
         if call('EXISTS', key) == 0 then
             call('ZREM', base .. 'res', number)
-            call('HDEL', base .. 'r:' .. number, 'results_until')
+            local run = run_of(tonumber(number))
+            if run and not run.rules.job then
+                call('HDEL', base .. 'r:' .. number, 'results_until')
+            end
         end
         if batches >= most then
             break

@@ -1,5 +1,5 @@
 -- Give effect to each settlement whose lease still stands; the caller holds the locks of their sites. Answers which did, by their position.
-CREATE FUNCTION settle_any(_now bigint, _settled settlements) RETURNS bigint[]
+CREATE FUNCTION settle_any_outcome(_now bigint, _settled settlements) RETURNS bigint[]
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -17,10 +17,10 @@ BEGIN
                t.slot_at, t.slot_last, t.slot_begun, t.slot_before, t.blocked_until, t.slot_penalty
         FROM unnest(_settled.run_id, _settled.task, _settled.token, _settled.kind, _settled.started, _settled.wait,
                     _settled.penalty, _settled.requests, _settled.received, _settled.refused, _settled.duplicates,
-                    _settled.crawl_delay, _settled.url, _settled.note, _settled.group_name, _settled.n, _settled.body,
-                    _settled.pace, _settled.cause, _settled.aside)
+                    _settled.crawl_delay, _settled.url, _settled.reason, _settled.group_name, _settled.n, _settled.body,
+                    _settled.pace, _settled.cause, _settled.aside, _settled.extra)
              WITH ORDINALITY AS u (run_id, task, token, kind, started, wait, penalty, requests, received, refused,
-                                   duplicates, crawl_delay, url, note, group_name, n, body, pace, cause, aside, nth)
+                                   duplicates, crawl_delay, url, reason, group_name, n, body, pace, cause, aside, extra, nth)
         CROSS JOIN LATERAL lease_of(u.run_id, u.task, u.token) AS t
         ORDER BY t.id, u.nth
     ), ended AS (
@@ -31,15 +31,14 @@ BEGIN
         SET state = CASE WHEN b.kind = 1 OR b.aside > 0 THEN 1 ELSE 0 END,
             not_before = CASE WHEN b.kind = 1 THEN _now + coalesce(b.wait, 0) WHEN b.aside > 0 THEN _now + b.aside END,
             attempts = task.attempts + CASE b.kind WHEN 1 THEN 1 ELSE 0 END,
-            url = CASE b.kind WHEN 2 THEN coalesce(b.url, task.url) ELSE task.url END,
-            extra = CASE b.kind WHEN 2 THEN coalesce(b.note, task.extra) ELSE task.extra END,
+            extra = coalesce(b.extra, task.extra),
             token = NULL, worker = NULL, exit = NULL, lease_until = NULL
         FROM standing AS b
         WHERE task.id = b.id AND b.free AND b.kind IN (1, 2)
     ), buried AS (
         INSERT INTO dead (task, died_at, run, line, site, priority, depth, attempts, crashes, url, handler, extra, reason)
         SELECT t.id, _now, t.run, t.line, t.site, t.priority, t.depth, t.attempts + coalesce(d.wait, 0), t.crashes, t.url, t.handler,
-               t.extra, d.note
+               coalesce(d.extra, t.extra), d.reason
         FROM standing AS d CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = d.id OFFSET 0) AS t
         WHERE d.free AND d.kind = 3
     ), otherwise AS (
@@ -48,7 +47,7 @@ BEGIN
         FROM standing AS d
         CROSS JOIN LATERAL (SELECT * FROM task WHERE task.id = d.id OFFSET 0) AS t
         CROSS JOIN LATERAL ending_of(t.run, t.url, t.extra, CASE WHEN d.cancelled THEN 'cancelled' ELSE 'dropped' END, _now,
-                                     CASE WHEN NOT d.cancelled THEN d.note END) AS e
+                                     CASE WHEN NOT d.cancelled THEN d.reason END) AS e
         WHERE NOT d.auto_ack AND (d.cancelled OR d.kind = 4)
     ), stored AS (
         INSERT INTO item (id, run, n, url, group_name, body)
@@ -167,7 +166,7 @@ BEGIN
            (SELECT array_agg(l.cause ORDER BY l.nth) FROM limits AS l) AS cause
     INTO _answer;
     IF _answer.limited IS NOT NULL THEN
-        PERFORM limit_sites(_now, _answer.limited, _answer.again, _answer.cause);
+        PERFORM limit_whole_sites(_now, _answer.limited, _answer.again, _answer.cause);
     END IF;
     IF _answer.site IS NOT NULL THEN
         PERFORM schedule_visits(_now, _answer.site, _answer.line, _answer.ready, _answer.floor);

@@ -1,6 +1,6 @@
 -- Slots of these sites were just limited, which has been written down. Where several of a site were, or where one was whose
 -- site has not recovered yet (_again), the whole site waits, and one request goes first afterwards.
-CREATE FUNCTION limit_sites(_now bigint, _site int[], _again boolean[], _cause text[]) RETURNS void
+CREATE FUNCTION limit_whole_sites(_now bigint, _site int[], _again boolean[], _cause text[]) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
 
-from shoal.api.looks_like import why_no_selector, why_no_url
+from shoal.api.reading.looks_like import why_no_selector, why_no_url
 from shoal.errors import BadScraper
 
 

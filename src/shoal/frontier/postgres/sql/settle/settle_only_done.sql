@@ -1,7 +1,7 @@
--- Give effect to settlements as `settle_any` does, in the usual case: each says that its task is done and tells nothing about
+-- Give effect to settlements as `settle_any_outcome` does, in the usual case: each says that its task is done and tells nothing about
 -- the site's pace, and each is of a site of its own. So nothing has to be added up by slot or site, and it costs less.
--- OFFSET 0: as in `claim_heads`.
-CREATE FUNCTION settle_done(_now bigint, _settled settlements) RETURNS bigint[]
+-- OFFSET 0: as in `claim_by_one_exit`.
+CREATE FUNCTION settle_only_done(_now bigint, _settled settlements) RETURNS bigint[]
 LANGUAGE plpgsql
 AS $$
 DECLARE

@@ -3,7 +3,7 @@
 -- here, under the lock; a visit that has moved from its place since then is left for the next time. One row per lease.
 -- _rooms: how many leases may still leave by each exit, null = any number. _look_at: no visit is put off for longer than
 -- that; null = as long as need be. _own: other workers have other exits, so visits stay due, behind those not looked at.
-CREATE FUNCTION claim_tasks(
+CREATE FUNCTION claim_by_any_exit(
     _now bigint, _horizon bigint, _line int, _auto_ack boolean, _exits text[], _rooms int[], _look_at bigint,
     _own boolean, _want int, _worker int, _tokens bigint[], _sites int[], _visits tid[]
 ) RETURNS TABLE (

@@ -1,8 +1,8 @@
--- Claim from one line as `claim_tasks` does, in the usual case: there is one exit, about which there is nothing to heed, and each
+-- Claim from one line as `claim_by_any_exit` does, in the usual case: there is one exit, about which there is nothing to heed, and each
 -- site gives it one lease at a time. So the head of each list is all that can be claimed, nothing has to be ranked or
 -- added up, and it costs half. One row per lease. OFFSET 0: an UPDATE carries along the whole rows that it is joined with,
 -- so they are made small first.
-CREATE FUNCTION claim_heads(
+CREATE FUNCTION claim_by_one_exit(
     _now bigint, _horizon bigint, _line int, _auto_ack boolean, _exit text, _worker int, _tokens bigint[], _sites int[],
     _visits tid[]
 ) RETURNS TABLE (
