@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shoal.api.page import Page
+from shoal.api.page import Page
 
 _MOST_DECORATORS = 50
 """Lines in which a `def` is looked for."""
@@ -62,6 +61,30 @@ def paused_at(result: object, handler: Handler) -> str:
     if frame is None:
         return f"{defined_at(handler.function)} in {name_of(handler.function)}"
     return f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def takes_a_page(function: Callable[..., Any]) -> bool:
+    """Whether a handler can be given a Page: nothing more is required by name, and its argument is no other class."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # written in C, and silent about itself
+        return True
+    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
+        return False
+    wanted = parameters[0].annotation
+    known = isinstance(wanted, type) and wanted.__module__.partition(".")[0] in ("builtins", "shoal")
+    return not known or issubclass(Page, wanted)
+
+
+def arguments_of(function: Callable[..., Any]) -> tuple[int, float]:
+    """How many arguments a function must be given, and how many it can be given."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C, and silent about itself
+        return 0, math.inf
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    open_end = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return sum(p.default is p.empty for p in positional), math.inf if open_end else len(positional)
 
 
 def _line_of_def(code: CodeType) -> int:

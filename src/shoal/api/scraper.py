@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import math
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from shoal.api.allow import Allowed, url_filter
 from shoal.api.auth import Auth
-from shoal.api.handler import Handler, defined_at, name_of
+from shoal.api.handler import Handler, arguments_of, defined_at, name_of, takes_a_page
+from shoal.api.input import parse_input
 from shoal.api.options import LaneOptions, OptionCheck
 from shoal.api.page import Page
 from shoal.api.request import Request
@@ -226,7 +226,7 @@ class Scraper:
             raise BadScraper(f"Scraper {self.name!r}: @start is put on a function, not on {function!r}.")
         if self._start is not None:
             raise BadScraper(f"Scraper {self.name!r} has two @start functions: {defined_at(self._start)} is the first.")
-        least, _ = _arguments(function)
+        least, _ = arguments_of(function)
         if least > (1 if self.input is not None else 0):
             wants = (
                 "at most one argument, its input" if self.input is not None else "no argument, as there is no input="
@@ -258,8 +258,8 @@ class Scraper:
         if label in self.handlers:
             first = defined_at(self.handlers[label].function)
             raise BadScraper(f"Scraper {self.name!r} has {shown} twice: at {first} and at {defined_at(function)}.")
-        least, most = _arguments(function)
-        if not least <= 1 <= most or not _takes_a_page(function):
+        least, most = arguments_of(function)
+        if not least <= 1 <= most or not takes_a_page(function):
             raise BadScraper(
                 f"Scraper {self.name!r}: {shown}, {name_of(function)} ({defined_at(function)}), "
                 "must take one argument, the page."
@@ -279,25 +279,7 @@ class Scraper:
 
         Raises BadScraper with one sentence that names the field and the problem.
         """
-        if self.input is None:
-            if raw is None:
-                return None
-            raise BadScraper(f"Scraper {self.name!r} takes no input.")
-        if raw is None:
-            fields = ", ".join(self.input.model_fields)
-            raise BadScraper(f"Scraper {self.name!r} needs an input with {fields}.")
-        from pydantic import ValidationError  # noqa: PLC0415 - a scraper without input does not pay for pydantic
-
-        try:
-            if isinstance(raw, bytes | str):
-                return self.input.model_validate_json(raw)
-            return self.input.model_validate(raw)
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-            field = ".".join(str(step) for step in problem["loc"])
-            more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-            spot = f"the field {field!r}" if field else "it"
-            raise BadScraper(f"The input of {self.name!r} is wrong: {spot}: {problem['msg']}{more}.") from None
+        return parse_input(self.name, self.input, raw)
 
     async def requests_at_start(self, input: BaseModel | None = None) -> AsyncIterator[Request]:  # noqa: A002 - see above
         """What a run begins with, one by one: the start URLs, the sitemaps, then what the @start function yields.
@@ -311,7 +293,7 @@ class Scraper:
             yield sitemap_request(sitemap, now)
         if self._start is None:
             return
-        _, most = _arguments(self._start)
+        _, most = arguments_of(self._start)
         begin = (
             self._start if self.input is None or most == 0 else partial(self._start, input or self.parse_input(None))
         )
@@ -409,27 +391,3 @@ class Scraper:
             lanes=self.lanes,
             sites=self._site_rules,
         )
-
-
-def _takes_a_page(function: Callable[..., Any]) -> bool:
-    """Whether a handler can be given a Page: nothing more is required by name, and its argument is no other class."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # written in C, and silent about itself
-        return True
-    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
-        return False
-    wanted = parameters[0].annotation
-    known = isinstance(wanted, type) and wanted.__module__.partition(".")[0] in ("builtins", "shoal")
-    return not known or issubclass(Page, wanted)
-
-
-def _arguments(function: Callable[..., Any]) -> tuple[int, float]:
-    """How many arguments a function must be given, and how many it can be given."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # written in C, and silent about itself
-        return 0, math.inf
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    open_end = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    return sum(p.default is p.empty for p in positional), math.inf if open_end else len(positional)
