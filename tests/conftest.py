@@ -12,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from shoal.fetch.http import HttpFetcher
@@ -71,7 +72,8 @@ def own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_logs() -> None:
-    """A logger that was used before asks again how to log, and not the configuration of that time."""
+    """A logger that was used before asks again how to log, and not the configuration of that time or of a command."""
+    structlog.reset_defaults()
     for name, module in list(sys.modules.items()):
         if name.startswith("shoal.") and hasattr(module, "log"):
             vars(module.log).pop("bind", None)

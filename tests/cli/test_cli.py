@@ -236,7 +236,7 @@ def test_a_run_without_items_says_what_is_left() -> None:
 # Doctor, sites
 
 
-def test_doctor_and_a_check_find_source_addresses_that_are_not_here(empty_folder: Path) -> None:
+def test_doctor_and_a_check_find_source_addresses_that_are_not_here() -> None:
     settings = Path("shoal.toml")
     settings.write_text('[exits.office]\nways = ["source://127.0.0.2", "source://203.0.113.7"]\n')
     answer = shoal("doctor")

@@ -233,9 +233,7 @@ async def test_a_mistake_in_the_scraper_is_a_dead_letter_at_once(
     "wrong",
     [
         {"group": 5},
-        {"group": "\udc80"},
         {"headers": {"X": 5}},
-        {"headers": {"X": "\udc80"}},
         {"method": "POST", "body": {"a": 1}, "dedup": False},
     ],
     ids=str,
@@ -245,6 +243,15 @@ async def test_a_request_that_no_store_can_hold_is_a_mistake_in_the_scraper(
 ) -> None:
     crawled = await mistaken(engine, site, lambda _page: Request(site.url("/empty"), "detail", **wrong))
     assert crawled.only_death.reason.blame is Blame.HANDLER
+
+
+@pytest.mark.parametrize("odd", [{"group": "\udc80"}, {"headers": {"X": "\udc80"}}, {"group": "g" * 5_000}], ids=str)
+async def test_a_link_with_a_text_of_its_page_that_no_store_can_hold_is_refused(
+    engine: SqliteEngine, site: HostileSite, odd: dict[str, Any]
+) -> None:
+    """It is the page's text, and not the scraper's mistake: the link is left out and counted, and the page is read."""
+    crawled = await mistaken(engine, site, lambda _page: Request(site.url("/empty"), "detail", **odd))
+    assert (crawled.dead, crawled.counters.refused) == ({}, 1)
 
 
 async def test_a_stored_task_whose_handler_is_gone(engine: SqliteEngine, site: HostileSite) -> None:

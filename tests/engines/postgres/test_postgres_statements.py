@@ -16,7 +16,7 @@ from shoal.frontier.postgres.store.columns import Composite, type_name
 from shoal.frontier.postgres.store.statements import FUNCTIONS, LOOKS, STATEMENTS, TYPES, VERBS, read_statements
 from shoal.frontier.shared.rendering import CONSTANTS
 
-CALLED = re.compile(r'\b(?:rows|row|value|_of_run|_call|_pages)\(\s*(?:[\w.]+,\s*)?"(\w+)"|\}\.(\w+)\(\)"')
+CALLED = re.compile(r'\b(?:rows|row|value|_of_run|_call|_pages|_?look)\(\s*(?:[\w.]+,\s*)?"(\w+)"|\}\.(\w+)\(\)"')
 """How Python names what it calls: as a text, in the first or second place; or inside of a statement."""
 
 GRAMMAR = {

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from shoal.config.settings import Settings
 from shoal.runs.worker_options import worker_options
-from shoal.work.options import WorkerOptions
+from shoal.work.options import IsolationOptions, WorkerOptions
 
 SETTINGS = Settings.model_validate(
     {
@@ -17,7 +17,10 @@ SETTINGS = Settings.model_validate(
         "cache_max_bytes": 10,
         "max_crawl_delay": "20s",
         "max_backoff": "2h",
-        "guard": {"allow_networks": ["10.0.0.0/8"]},
+        "max_block": "20s",
+        "handler_timeout": "9s",
+        "handler_memory": 10**8,
+        "guard": {"allow_networks": ["10.0.0.0/8"], "isolate": False},
         "tor": {"path": "/opt/tor"},
         "exits": {"shops": {"ways": ["socks5://10.0.0.5:1080"]}},
     }
@@ -28,7 +31,8 @@ def test_all_that_is_set_reaches_the_worker() -> None:
     options = worker_options(SETTINGS, lanes=("bulk",), queues=("q",), batch=3, drain=True, revisit=False)
     assert (options.user_agent, options.concurrency) == ("Crawler/1 (+mailto:me@example.org)", 7)
     assert (options.audit, options.cache_max_bytes, options.max_crawl_delay) == (False, 10, 20_000)
-    assert options.max_backoff == 7_200_000
+    assert (options.max_backoff, options.max_block) == (7_200_000, 20.0)
+    assert options.isolation == IsolationOptions(jobs=False, timeout=9.0, memory=10**8)
     assert (options.tor.path, sorted(options.exits)) == ("/opt/tor", ["10.0.0.5:1080", "direct", "tor"])
     assert options.guard.refuses_address("10.1.2.3") is None
     assert WorkerOptions("x").guard.refuses_address("10.1.2.3") is not None
