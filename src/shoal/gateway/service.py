@@ -30,6 +30,7 @@ from shoal.gateway.jobs.webhooks import Webhooks, checked_callback
 from shoal.gateway.limits.keyring import KeyRing, may_see, require
 from shoal.gateway.limits.keys import ApiKey, Scope
 from shoal.gateway.limits.read_quota import ReadQuota
+from shoal.gateway.limits.read_turns import ReadTurns
 from shoal.gateway.limits.store_breaker import StoreBreaker
 from shoal.gateway.options import GatewayOptions
 from shoal.gateway.perimeter.caller import Caller
@@ -80,6 +81,7 @@ class GatewayService:
         self.read_quota = ReadQuota(self.clock)
         self.closing = False
         self._start_threads = StartThreads(self.clock)
+        self._read_turns = ReadTurns()
         self._items = SharedReads(self._read_items, RESULTS_AT_ONCE, self.clock)
         self._finished = FinishedCache(self.clock)
 
@@ -225,9 +227,10 @@ class GatewayService:
         owner = None if Scope.ADMIN in key.scopes else key.key_id
         return await self.breaker.ask(lambda: self.store.jobs.listed(owner, before, limit))
 
-    async def items(self, job_id: str, cursor: int, limit: int) -> ItemPage:
+    async def items(self, key: ApiKey, job_id: str, cursor: int, limit: int) -> ItemPage:
         """Items of a job that was seen to be the client's own: about `limit`, and fewer if they are large."""
-        return await bounded_page(self._item_page, job_id, cursor, limit, self.options.max_answer)
+        async with self._read_turns.turn(key.key_id):
+            return await bounded_page(self._item_page, job_id, cursor, limit, self.options.max_answer)
 
     async def cancel(self, key: ApiKey, job_id: str) -> JobStatus:
         """End a job. The second time: nothing."""

@@ -85,7 +85,7 @@ def _add_streams(router: APIRouter, service: GatewayService, room_for: RoomFor) 
         status = await service.see(key, job_id)
         if accept is not None and NDJSON in accept:
             return StreamingResponse(lines(service, key, job_id, cursor), media_type=NDJSON)
-        page = await service.items(job_id, cursor, limit)
+        page = await service.items(key, job_id, cursor, limit)
         following = page.cursor if page.cursor is not None or status.has_ended else cursor
         answer = _json({"items": [record(item) for item in page.items], "next": following})
         check_room(room_for, bytes(answer.body))

@@ -50,7 +50,7 @@ async def lines(service: GatewayService, key: ApiKey, job_id: str, cursor: int) 
     while following is not None:
         try:
             service.keys.check(key)
-            page = await service.items(job_id, following, 1000)
+            page = await service.items(key, job_id, following, 1000)
         except Problem:
             raise StreamCut from None
         if page.items:
