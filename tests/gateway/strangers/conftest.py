@@ -8,6 +8,7 @@ import pytest
 
 from support.gateway_process import Served, served
 from support.guarded_gateway import Guarded
+from support.waiting import wait_until
 
 
 @pytest.fixture(scope="package")
@@ -25,8 +26,9 @@ def open_gateway(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def guarded(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
     with served(folder, shop) as running:
-        made = Guarded(running, "")
-        yield Guarded(running, made.make_key("ada"))
+        key = Guarded(running, "").make_key("ada")
+        wait_until(lambda: running.ask("/jobs").status == 401, "the gateway has heard that there are keys")
+        yield Guarded(running, key)
         _check(running)
 
 
